@@ -10,6 +10,7 @@
 #define GS_MEMORY_FUNCTIONS(X) \
     X(alloc) X(free) X(write) X(read) X(map) X(unmap) X(fill) X(copy) X(finish) X(close) \
     X(alloc_offloaded) X(free_offloaded) X(fetch) X(await) X(offload) X(settle)
+#define GS_UPDATES(X) X(sgd_update) X(nesterov_update) X(adam_update) X(lamb_direction) X(lion_update)
 #define GS_PLAIN_OPERATORS(X) \
     X(bytes_to_float) \
     X(linear_forward) X(linear_backward) \
@@ -23,10 +24,9 @@
     X(positions_forward) X(positions_backward) \
     X(attention_forward) X(attention_backward) X(attention_cached_forward) \
     GS_ELEMENT_WISE(GS_BOTH, GS_BOTH, X) \
-    X(add) \
     X(softmax_cross_entropy_forward) X(softmax_cross_entropy_backward) \
     X(mean_squared_error_forward) X(mean_squared_error_backward) \
-    X(sgd_update) X(nesterov_update) X(adam_update) X(lamb_direction) X(lion_update) X(squares)
+    X(add) X(squares) GS_UPDATES(X)
 #define GS_OPERATORS(X) \
     GS_PLAIN_OPERATORS(X) \
     X(softmax_part_largest) X(softmax_part_sums) X(softmax_part_end) X(softmax_part_backward) \

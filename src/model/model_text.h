@@ -10,15 +10,13 @@
  *              | NAME { WORD }                                a block's layers, each PARAM replaced by its WORD
  *     layer    = "linear" OUT ["no_bias"] [std]
  *              | "conv" OUT SIZE ["stride" SIZE] ["pad" SIZE] ["groups" G] ["dilation" SIZE] ["no_bias"] [std]
- *              | "max_pool" SIZE ["stride" SIZE] ["pad" SIZE]      stride: by default the window's size
- *              | "avg_pool" SIZE ["stride" SIZE] ["pad" SIZE]
+ *              | ("max_pool" | "avg_pool") SIZE ["stride" SIZE] ["pad" SIZE]      stride: by default SIZE
  *              | "embedding" V D [std]                        V vectors of D numbers
  *              | "positions" [std] | "tied"
- *              | "attention" HEADS ["causal"]
- *              | "gelu" ["tanh"]
- *              | "group_norm" GROUPS | "dropout" P | "softplus" BETA
+ *              | "attention" HEADS ["causal"] | "gelu" ["tanh"]
+ *              | "dropout" P | ...                            one number each: GS_NUMBER_LAYERS in layer/make.h
  *              | "residual" "(" model [ "|" model ] ")"       body and shortcut; without it x itself
- *              | "flatten" | "relu" | ...                     one word each; see the table in model_text.c
+ *              | "flatten" | "relu" | ...                     one word each: GS_WORD_LAYERS in layer/make.h
  *     std      = "std" S                                     normal initial weights with deviation S, bias 0
  *     SIZE     = K or HxW
  *

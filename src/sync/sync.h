@@ -50,7 +50,7 @@ typedef struct gs_sync_model {
 
 typedef struct gs_sync_scheme {
     const char *name; /* for --sync: "ring" */
-    const char *what; /* one line for --help */
+    const char *what; /* one line for --help: 20 to 55 characters */
     /* data[i] = sum over ranks of data[i], the same bits on every rank; for at least 2 ranks and 1 float */
     gs_status (*sum)(gs_sync *, float *data, size_t count);
     /* The formulas of the file's header, for at least 2 ranks and 1 float. NULL if the messages are the transport's

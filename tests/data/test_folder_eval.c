@@ -76,7 +76,7 @@ TEST(pictures_in_the_wrong_place) {
     assert_int_equal(rename(in_folder(folder, "train"), in_folder(folder, "pictures")), 0);
     assert_says(folder, "pictures", wanted);
     write_bytes(folder, "empty/a/b.txt", "x", 1);
-    assert_says(folder, "empty", "empty has no pictures, .npy, CIFAR's, MNIST's, .csv files");
+    assert_says(folder, "empty", "empty has no pictures" GS_DATA_FILES " files");
 }
 
 /* ---- the names ---- */

@@ -137,7 +137,7 @@ TEST(wrong_places) {
     assert_fails(GS_E_FILE, "has no train-labels-idx1-ubyte", gs_dataset_load(folder, GS_TRAIN, &d));
     unlink(in_folder(folder, TRAIN_IMAGES));
     assert_fails(GS_E_FILE,
-                 "has no pictures, .npy, CIFAR's, MNIST's, .csv files; MNIST's are train-images-idx3-ubyte, "
+                 "has no pictures" GS_DATA_FILES " files; MNIST's are train-images-idx3-ubyte, "
                  "train-labels-idx1-ubyte, t10k-images-idx3-ubyte, t10k-labels-idx1-ubyte",
                  gs_dataset_load(folder, GS_TRAIN, &d));
 

@@ -1,18 +1,19 @@
 #!/bin/sh
-# budget.sh: the lines of each part of the tree are at most the limit in the table below. A limit is only ever lowered:
-# a change that removes lines lowers it, and one that adds lines first removes as many elsewhere in that part. In src,
-# cpu, cl and tests the lines of .c, .h, .cc, .cl and .clh files count; in lessons, those of all text files. The
-# training folders, src/train, parallel, predict and persist, are one part.
+# budget.sh: the lines of each part of the tree are at most the limit in the table below. A change that removes lines
+# lowers the limit. Only an addition that .github/CONTRIBUTING.md's table lists may raise it; any other change that adds
+# lines first removes as many elsewhere in that part. In src, cpu, cl and tests the lines of .c, .h, .cc, .cl and .clh
+# files count; in lessons, those of all text files. The training folders, src/train, parallel, predict and persist, are
+# one part.
 limits='
-training            17940
-src/comm            10578
-src/cli              9933
+training            18069
+src/comm            10616
+src/cli              9966
 src/explain          1992
-cpu+cl              16210
-the-rest-of-src     20556
-src+cpu+cl          77209
-tests               42697
-lessons             47803
+cpu+cl              16194
+the-rest-of-src     20570
+src+cpu+cl          77407
+tests               42749
+lessons             47802
 '
 code() {
     find "$@" -type f \( -name '*.[ch]' -o -name '*.cc' -o -name '*.cl' -o -name '*.clh' \) -exec cat {} + | wc -l

@@ -1,4 +1,5 @@
 /* Computations that every worker repeats give the same bits on every device: model copies do not drift apart. */
+#include "optim/adam.h"
 #include "tests/support/on_devices.h"
 #include "tests/support/operators.h"
 #include "tests/support/training.h"
@@ -37,60 +38,44 @@ static gs_mem values(gs_device *d, uint32_t salt) {
     return gs_test_new_mem(d, x, BEFORE + MOST);
 }
 
-/* Two updates of `count` parameters, and the elements before and after them. */
-static void update_twice(gs_device *d, size_t count, const float rate[4], float *w_out, float *v_out) {
-    gs_mem w = values(d, 1), v = values(d, 2), dw = values(d, 3), none = GS_NONE;
-    for (int i = 0; i < 2; i++)
-        assert_ok(d->ops->sgd_update(d, gs_at(w, BEFORE), rate[2] != 0 ? gs_at(v, BEFORE) : none,
-                                     gs_at(dw, BEFORE), count, rate[0], rate[1], rate[2], rate[3]));
-    assert_ok(d->ops->read(d, w_out, w, (BEFORE + MOST) * sizeof(float)));
-    assert_ok(d->ops->read(d, v_out, v, (BEFORE + MOST) * sizeof(float)));
-}
+enum { ARRAYS = 2 + GS_OPTIMIZER_VECTORS };
 
-static gs_adam_step adam_step(const float rate[4], float beta2) {
-    return (gs_adam_step){.scale = rate[0],
-                          .rate = rate[1],
-                          .beta1 = rate[2],
-                          .rest1 = 1 - rate[2],
-                          .beta2 = beta2,
-                          .rest2 = 1 - beta2,
-                          .root = 1.37f,
-                          .epsilon = 1e-8f,
-                          .l2 = rate[3],
-                          .keep = 1 - rate[1] * rate[3]};
-}
-
-enum { OTHERS = 5 /* arrays */ };
-
-/* The other optimisers, as in update_twice. Squares start at 0 or above, as in a run. */
-static void others_twice(gs_device *d, size_t count, const float rate[4], float out[OTHERS][BEFORE + MOST]) {
-    gs_mem w = values(d, 1), v = values(d, 2), dw = values(d, 3), m = values(d, 4), square = values(d, 5);
-    float *host;
-    assert_ok(d->ops->map(d, square, (BEFORE + MOST) * sizeof(float), (void **)&host));
-    for (size_t i = 0; i < BEFORE + MOST; i++) host[i] = fabsf(host[i]);
-    assert_ok(d->ops->unmap(d, square, host));
-    for (int i = 0; i < 2; i++) {
-        assert_ok(d->ops->nesterov_update(d, gs_at(w, BEFORE), gs_at(v, BEFORE), gs_at(dw, BEFORE), count,
-                                          rate[0], rate[1], rate[2], rate[3]));
-        assert_ok(d->ops->adam_update(d, gs_at(w, BEFORE), gs_at(m, BEFORE), gs_at(square, BEFORE),
-                                      gs_at(dw, BEFORE), count, adam_step(rate, i ? 0.999f : 0.9f)));
-        assert_ok(d->ops->lamb_direction(d, gs_at(dw, BEFORE), gs_at(m, BEFORE), gs_at(square, BEFORE),
-                                         gs_at(w, BEFORE), count, adam_step(rate, 0.99f)));
+/* Two updates of `count` parameters by one optimiser; out: the weights, the gradients and its vectors, with the
+ * elements before and after them. Vectors begin with all combinations of signs, since squares are not below 0. A
+ * `whole` one updates only a model's tensors: lamb's operator is called here, lars has sgd's. */
+static void update_twice(gs_device *d, const gs_optimizer_ops *ops, size_t count, const float rate[4],
+                         float out[ARRAYS][BEFORE + MOST]) {
+    const gs_mem w = values(d, 1), dw = values(d, 2);
+    gs_mem array[ARRAYS] = {w, dw};
+    gs_model m = {.device = d, .weights = w, .gradients = dw};
+    gs_optimizer o = {.ops = ops,
+                      .model = &m,
+                      .lr = rate[1],
+                      .momentum = rate[2],
+                      .weight_decay = rate[3],
+                      .beta1 = rate[2] < 1 ? rate[2] : 0.5f,
+                      .beta2 = ops->usual.beta2,
+                      .epsilon = ops->usual.epsilon,
+                      .vectors = gs_optimizer_vector_count(ops, rate[2])};
+    for (int k = 0; k < o.vectors; k++) {
+        float *host;
+        o.vector[k] = array[2 + k] = values(d, 3 + (uint32_t)k);
+        assert_ok(d->ops->map(d, o.vector[k], (BEFORE + MOST) * sizeof(float), (void **)&host));
+        for (size_t i = 0; i < BEFORE + MOST; i++)
+            if (i >> k & 1) host[i] = fabsf(host[i]);
+        assert_ok(d->ops->unmap(d, o.vector[k], host));
     }
-    const gs_mem place[OTHERS] = {w, v, m, square, dw};
-    for (int i = 0; i < OTHERS; i++) {
-        assert_ok(d->ops->read(d, out[i], place[i], (BEFORE + MOST) * sizeof(float)));
+    for (; o.updates < 2; o.updates++) {
+        gs_adam_step s = gs_adam_step_of(&o, rate[0]);
+        s.l2 = rate[3];
+        if (ops == &gs_lamb)
+            assert_ok(d->ops->lamb_direction(d, gs_at(dw, BEFORE), gs_optimizer_vector(&o, 0, BEFORE),
+                                             gs_optimizer_vector(&o, 1, BEFORE), gs_at(w, BEFORE), count, s));
+        else if (!ops->whole)
+            assert_ok(ops->update(&o, BEFORE, count, rate[0]));
     }
-}
-
-static void check_others(gs_device *cpu, gs_device *d, size_t count, const float rate[4]) {
-    static const char *const name[OTHERS] = {"nesterov_update and adam_update: w", "nesterov_update: v",
-                                             "adam_update, lamb_direction: m",
-                                             "adam_update, lamb_direction: v", "lamb_direction: dw"};
-    static float got[OTHERS][BEFORE + MOST], want[OTHERS][BEFORE + MOST];
-    others_twice(cpu, count, rate, want);
-    others_twice(d, count, rate, got);
-    for (int i = 0; i < OTHERS; i++) check_bits(d, got[i], want[i], BEFORE + MOST, name[i]);
+    for (int i = 0; i < 2 + o.vectors; i++)
+        assert_ok(d->ops->read(d, out[i], array[i], (BEFORE + MOST) * sizeof(float)));
 }
 
 static void check_update(gs_device *cpu, gs_device *d) {
@@ -101,15 +86,17 @@ static void check_update(gs_device *cpu, gs_device *d) {
                                      {1.0f / 7, 1e-3f, 0, 0.01f},
                                      {1, 0.7f, 1, 0.1f}};
     static const size_t counts[] = {0, 1, 2, 15, 16, 17, 31, 63, 64, 65, 255, 1000, MOST};
-    static float w[BEFORE + MOST], v[BEFORE + MOST], want_w[BEFORE + MOST], want_v[BEFORE + MOST];
-    for (size_t r = 0; r < sizeof rates / sizeof *rates; r++)
-        for (size_t c = 0; c < sizeof counts / sizeof *counts; c++) {
-            update_twice(cpu, counts[c], rates[r], want_w, want_v);
-            update_twice(d, counts[c], rates[r], w, v);
-            check_bits(d, w, want_w, BEFORE + MOST, "sgd_update: w");
-            check_bits(d, v, want_v, BEFORE + MOST, "sgd_update: v");
-            check_others(cpu, d, counts[c], rates[r]);
-        }
+    static float got[ARRAYS][BEFORE + MOST], want[ARRAYS][BEFORE + MOST];
+    for (const gs_optimizer_ops *const *o = gs_optimizers; *o; o++)
+        for (size_t r = 0; r < sizeof rates / sizeof *rates; r++)
+            for (size_t c = 0; c < sizeof counts / sizeof *counts; c++) {
+                update_twice(cpu, *o, counts[c], rates[r], want);
+                update_twice(d, *o, counts[c], rates[r], got);
+                for (int i = 0; i < 2 + gs_optimizer_vector_count(*o, rates[r][2]); i++)
+                    check_bits(d, got[i], want[i], BEFORE + MOST,
+                               gs_test_format("%s: %s", (*o)->name,
+                                              i ? i > 1 ? (*o)->vector[i - 2] : "gradient" : "weights"));
+            }
 }
 
 static void check_memory(gs_device *d) {

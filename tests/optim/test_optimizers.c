@@ -93,11 +93,9 @@ static void update_five_times(gs_device *d, const updates *u, bool parts) {
     const char *net = gs_test_format("flatten, linear %d, linear 3", u->out);
     gs_model *m = gs_test_model(d, .text = net, .in = {1, 1, u->in, 0}, .max_batch = 1, .seed = 1);
     assert_ok(gs_optimizer_create(u->ops, m, u->lr, u->beta1, u->weight_decay, &o));
-    if (u->ops->usual.beta1 > 0) {
-        o->beta1 = u->beta1;
-        o->beta2 = u->beta2;
-        o->epsilon = u->epsilon;
-    }
+    if (u->ops->usual.beta1 > 0) o->beta1 = u->beta1;
+    if (u->ops->usual.beta2 > 0) o->beta2 = u->beta2;
+    if (u->ops->usual.epsilon > 0) o->epsilon = u->epsilon;
     o->clip = u->clip;
     write_values(d, m->weights, m->params, SALT_W, 1);
     assert_ok(gs_optimizer_warm_up(o)); /* this must change nothing */

@@ -97,9 +97,8 @@ def module(words, shape, embedding):
         return nn.LayerNorm(shape[-1])
     if op == "dropout":
         return nn.Dropout(float(words[1]))
-    # the others have PyTorch's names: softplus 2 is Softplus(2)
-    name = {"relu": "ReLU", "silu": "SiLU"}.get(op, op.capitalize())
-    return getattr(nn, name)(*map(float, words[1:]))
+    # the others have PyTorch's names, except for case: relu is ReLU, softplus 2 is Softplus(2)
+    return next(getattr(nn, name) for name in dir(nn) if name.lower() == op)(*map(float, words[1:]))
 
 
 def parse(tokens, shape, embedding=None):
