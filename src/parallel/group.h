@@ -7,7 +7,7 @@
 typedef struct gs_tensor_group {
     int size, rank; /* size 0: nothing is divided; 1: this worker is alone */
     int leaves;     /* each divided sum is cut into this many leaves, for any size; 0: its order is free */
-    bool outputs;   /* a vocabulary is divided too: the loss can be computed from shards of the outputs */
+    bool outputs;   /* also divide a vocabulary; the loss can be computed from shards of the outputs */
     /* x[i] = the sum of all ranks' x[i]. Not called with size 1. */
     gs_status (*sum)(void *context, gs_device *, gs_mem x, size_t count);
     bool sequence; /* outside of pairs each rank holds some tokens of each sequence (sequence.h); size > 1 */

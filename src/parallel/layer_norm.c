@@ -1,4 +1,4 @@
-/* A layer_norm of this rank's tokens of each sequence: forward is local, backward sums over all ranks. */
+/* layer_norm on this rank's tokens of each sequence: forward is local, backward sums over all ranks. */
 #include "layer/layer_norm.h"
 #include "parallel/sequence.h"
 

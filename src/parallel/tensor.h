@@ -72,8 +72,8 @@ static inline gs_tensor_role gs_tensor_role_of(const gs_layer *l) {
     return l->shard ? l->shard->role : GS_TENSOR_WHOLE;
 }
 
-/* Call this before plan. It turns into shards the net's pairs of layers and its last layer, and with `sequence`
- * all other layers. A pair lies in one sequence, and none of its layers draws random numbers, as dropout does. plan then
+/* Call this before plan. It turns the net's pairs of layers into shards, also its last layer, and with `sequence` all
+ * other layers. A pair lies in one sequence, and none of its layers draws random numbers, as dropout does. plan then
  * refuses sizes that are not divisible: GS_E_SHAPE. `group` must live as long as the net. GS_E_MEMORY. */
 gs_status gs_tensor_divide(gs_layer *net, const gs_tensor_group *group);
 

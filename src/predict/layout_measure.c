@@ -97,7 +97,7 @@ static const double ENOUGH = 5e-4; /* minimum seconds in a round */
 
 typedef struct bench {
     const gs_layout_measured *measured;
-    gs_layout_call call; /* whose floats are at most FLOATS_MOST */
+    gs_layout_call call; /* with at most FLOATS_MOST floats */
     double seconds;
 } bench;
 

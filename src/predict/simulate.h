@@ -93,12 +93,12 @@ typedef struct gs_simulated {
     double compute; /* of the worker that computes longest, without pauses */
     double communication; /* seconds in sums and messages, including waits, of the worker with the most */
     double exposed;       /* step - compute, at least 0 */
-    double speed_up, efficiency; /* N compute of a whole model / step; that / N */
+    double speed_up, efficiency; /* N x compute of a whole model / step; this / N */
     double sent_most;            /* bytes of the worker that sends most */
     double between, inside;      /* bytes from all workers, to other hosts and within their own */
     double formula; /* seconds of the sums by the scheme's formula; NAN: no formula, or a layout */
     int buckets;
-    int busiest;     /* the host with the busiest line, */
+    int busiest;     /* the host with the busiest line */
     bool busiest_in; /* whether this line leads into the host */
     /* The fraction of time that this line is busy, from the start of the first sum to the end of the last one; or in a
      * step, if that is shorter, since the sums of two steps may overlap. */

@@ -74,7 +74,7 @@ static const gs_layer *layer_numbered(const gs_layer *l, int number) {
     return found;
 }
 
-/* The number of equal blocks in a token's array: 1, or 3 where q, k and v follow each other inside a pair. */
+/* The number of equal blocks in a token's array: 1, or 3 if it holds q, k and v, inside a pair. */
 static int blocks_of(const gs_layer *l, bool input) {
     const bool has = l->shard && input == (l->ops->tensor == GS_TENSOR_HEADS);
     return has ? l->shard->blocks : 1;
@@ -89,7 +89,7 @@ static vector vector_of(const gs_model *m, const gs_layer *l, bool input) {
     const gs_layer *of_all = layer_numbered(m->undivided->net, l->number);
     const gs_shape all = input ? of_all->in : of_all->out;
     const bool tokens =
-        gs_shape_tokens(all) != gs_shape_tokens(here); /* this member has a part (parallel/sequence.h) */
+        gs_shape_tokens(all) != gs_shape_tokens(here); /* this member has some tokens (parallel/sequence.h) */
     v.elsewhere = all.c == here.c && !tokens && m->tensor.rank > 0;
     if (all.c == here.c && !tokens) return v;
     v.whole = gs_shape_size(all);
