@@ -10,8 +10,8 @@ src/comm            10616
 src/cli              9966
 src/explain          1992
 cpu+cl              16194
-the-rest-of-src     20570
-src+cpu+cl          77407
+the-rest-of-src     20527
+src+cpu+cl          77364
 tests               42749
 lessons             47802
 '
