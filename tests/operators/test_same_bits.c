@@ -1,4 +1,4 @@
-/* Computations that every worker repeats give the same bits on every device: model copies do not drift apart. */
+/* Computations that every worker repeats give the same bits on every device, so model copies do not drift apart. */
 #include "tests/support/on_devices.h"
 #include "tests/support/operators.h"
 #include "tests/support/training.h"
@@ -17,8 +17,8 @@ static void check_bits(const gs_device *d, const float *got, const float *want, 
                      (double)want[i]);
 }
 
-/* Magnitudes from 2^-20 to 4 with all 24 bits; every seventh is a special value: zeros, subnormals, their neighbours,
- * infinities, NaN. */
+/* Magnitudes from 2^-20 to 4 that use all 24 bits. Every seventh is a special value: zero, subnormal, next to one,
+ * infinite or NaN. */
 static float odd_value(size_t i, uint32_t salt) {
     static const float ends[] = {0,        -0.0f,     FLT_TRUE_MIN,   -3 * FLT_TRUE_MIN, FLT_MIN, -FLT_MIN,
                                  1e-38f,   -5e-39f,   1.00000012f,    0.99999994f,       FLT_MAX, -FLT_MAX,
@@ -37,7 +37,7 @@ static gs_mem values(gs_device *d, uint32_t salt) {
     return gs_test_new_mem(d, x, BEFORE + MOST);
 }
 
-/* Two updates of `count` parameters, and the elements before and after them. */
+/* Two updates of `count` parameters; also returns the elements before and after them. */
 static void update_twice(gs_device *d, size_t count, const float rate[4], float *w_out, float *v_out) {
     gs_mem w = values(d, 1), v = values(d, 2), dw = values(d, 3), none = GS_NONE;
     for (int i = 0; i < 2; i++)
@@ -62,7 +62,7 @@ static gs_adam_step adam_step(const float rate[4], float beta2) {
 
 enum { OTHERS = 5 /* arrays */ };
 
-/* The other optimisers, as in update_twice. Squares start at 0 or above, as in a run. */
+/* The same for the other optimisers. Their running squares start at 0 or above, as in a run. */
 static void others_twice(gs_device *d, size_t count, const float rate[4], float out[OTHERS][BEFORE + MOST]) {
     gs_mem w = values(d, 1), v = values(d, 2), dw = values(d, 3), m = values(d, 4), square = values(d, 5);
     float *host;
@@ -138,7 +138,7 @@ TEST(operators_that_all_repeat) {
     }
 }
 
-/* Other kernels for a device: one float per work-item, and other vector lengths. */
+/* Other kernels of a device: one float per work-item, and other vector lengths. */
 TEST(with_all_tiles) {
     static const char *const tiles[] = {"gpu", "cpu4", "cpu8"};
     gs_test_need_opencl();
