@@ -1,4 +1,4 @@
-/* linear_tree_*: sums of linear layers that workers can share, in an order that does not depend on the division. */
+/* linear_tree_*: sums of linear layers, divided among workers and added in an order independent of the division. */
 #include <math.h>
 
 #include "tests/support/on_devices.h"
