@@ -172,8 +172,7 @@ TEST(gradients) {
                 check_network(d, networks[i].text, networks[i].in, networks[i].step, training);
 }
 
-/* Networks of one layer whose text is a word, or a word and a number; on images or, for layers without them, on
- * vectors. */
+/* Networks of one layer, a word or a word and a number; on images, or on vectors if the layer takes no images. */
 #define TEXT(name, ...) #name " ",
 TEST(gradients_of_each_layer) {
     static const char *const words[] = {GS_WORD_LAYERS(TEXT) GS_NUMBER_LAYERS(TEXT)}, *const numbers[] = {
