@@ -1,4 +1,4 @@
-/* Names of files that others have put into a folder: hand-ins, removable temporary files, files of ranks. */
+/* Names of files that others put into a folder: hand-ins, temporary files to remove, and files of ranks. */
 #include "lessons/grade/hand_ins.c"
 #include "fuzz.h"
 #include "io/file.c"
@@ -33,7 +33,7 @@ static void hand_in(const char *name) {
     if (strchr(last, '/') && strspn(last, "/") != strlen(last)) fuzz_wrong("'%s' of '%s'", last, name);
 }
 
-/* The files of a run's ranks: "rank-0"; "left-0" of one that is done; "fault" of one that failed. */
+/* Whether ranks write files with this name: "rank-0"; "left-0" when rank 0 is done; "fault" when a rank failed. */
 static bool is_written_by_ranks(const char *name, int size) {
     static const char *const kinds[] = {"rank", "left"};
     char own[64];
@@ -45,7 +45,7 @@ static bool is_written_by_ranks(const char *name, int size) {
     return strcmp(name, "fault") == 0;
 }
 
-/* A folder that contains one other file. */
+/* Tests a rendezvous folder that contains one foreign file. */
 static void of_a_rank(const char *name) {
     enum { SIZE = 12 };
     static char folder[200], path[600];

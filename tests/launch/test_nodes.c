@@ -230,7 +230,8 @@ TEST(environments_of_others_are_understood) {
     static const struct {
         const char *set; /* "NAME=VALUE NAME=VALUE" */
         int rank, size, local, nodes;
-        const char *engine, *meet, *run; /* NULL: contradictory values, and the message contains `meet` */
+        const char *engine, *meet,
+            *run; /* run NULL: the values are contradictory, and the message contains `meet` */
     } cases[] = {
         {"RANK=3 WORLD_SIZE=4 LOCAL_RANK=1 LOCAL_WORLD_SIZE=2 GROUP_WORLD_SIZE=2 MASTER_ADDR=node7 "
          "MASTER_PORT=29500 TORCHELASTIC_RUN_ID=abc",
