@@ -10,7 +10,6 @@ enum { GS_TEST_MAX_DEVICES = 8 };
  * list. *count receives their number; count may be NULL. */
 gs_device *const *gs_test_devices(int *count);
 
-/* FOR_EACH_DEVICE(d) { ... } */
 #define FOR_EACH_DEVICE(d)                                                                                   \
     for (gs_device *const *d##_at = gs_test_devices(NULL), *d; (d = *d##_at) != NULL; d##_at++)
 
