@@ -34,7 +34,7 @@ static void must(gs_status status) {
     if (status != GS_OK) stop(gs_message());
 }
 
-/* OpenBLAS's threads keep looking for work for 30 ms after a product; nothing else is measured meanwhile. */
+/* OpenBLAS's threads keep looking for work for 30 ms after a product, so nothing else is measured meanwhile. */
 static void let_rest(void) {
     nanosleep(&(struct timespec){.tv_nsec = 60000000}, NULL);
 }
@@ -50,7 +50,7 @@ static void multiply(const bench *b, contestant who) {
     must(gs_cl_gemm(b->cl, b->c, b->a, b->b, GS_NONE, s));
 }
 
-/* `calls` products with one wait at the end: the GFLOP/s. */
+/* Runs `calls` products with one wait at the end; returns GFLOP/s. */
 static double turn(const bench *b, contestant who, int calls) {
     double start = gs_seconds();
     for (int i = 0; i < calls; i++) multiply(b, who);
@@ -58,8 +58,8 @@ static double turn(const bench *b, contestant who, int calls) {
     return 2.0 * b->n * b->n * b->n * calls / (gs_seconds() - start) / 1e9;
 }
 
-/* The fastest of some loops without a pause: threads that were asleep sometimes start on the same core, until Linux
- * moves one. */
+/* The rate of the fastest of several FMA loops without a pause: threads that were asleep may start on the same core,
+ * until Linux moves one. */
 static double peak(gs_device *d, gs_mem y) {
     enum { LOOPS = 5 };
     double best = 0;
@@ -110,7 +110,7 @@ int main(int argc, char **argv) {
     gs_cl_choose_settings(true);
     must(gs_device_open(argv[1], 0, &b.cl));
     must(gs_device_open("cpu", b.threads, &b.cpu));
-    openblas_set_num_threads(b.threads); /* the cpu backend, used only for its FMA loop, has set it to 1 */
+    openblas_set_num_threads(b.threads); /* the cpu backend, used only for its FMA loop, sets it to 1 */
     must(b.cl->ops->alloc(b.cl, FMA_COUNT * sizeof(float), &b.fma_cl));
     must(b.cpu->ops->alloc(b.cpu, FMA_COUNT * sizeof(float), &b.fma_cpu));
     must(b.cl->ops->fill(b.cl, b.fma_cl, 1, FMA_COUNT));

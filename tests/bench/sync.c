@@ -1,4 +1,4 @@
-/* How long an all-reduce takes, for sync.sh: every scheme of ours compared with Gloo's ring.
+/* Measures all-reduce times for sync.sh: each of our schemes compared with Gloo's ring.
  *
  *     bench-sync threads N         ranks as threads of this process
  *     bench-sync process           one rank of several processes, started with GRADSUM_RANK etc.

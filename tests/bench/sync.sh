@@ -1,10 +1,10 @@
 #!/bin/bash
 # sync.sh BUILD: the cost of synchronisation, all measured in one run.
-#   1. all-reduce of 1 KiB to 64 MiB: the schemes between processes compared with Gloo's own ring, and between
-#      threads with Open MPI's processes, where mpirun and its compiler files are installed
+#   1. all-reduce of 1 KiB to 64 MiB: between processes, our schemes against Gloo's own ring; between threads, our
+#      all-reduce against Open MPI between processes, if mpirun and Open MPI's development files are installed
 #   2. training on two workers compared with one, and with PyTorch's DistributedDataParallel over Gloo
-# The time of an all-reduce is the median of several turns, the speed of training the fastest of three short runs in
-# each of eight turns; with a ratio above 1 gradsum is faster.
+# The time of an all-reduce is the median of several turns; the training speed is that of the fastest of 24 short runs
+# (eight turns of three). A ratio above 1 means that gradsum is faster.
 set -u
 build=$1 gradsum=$1/gradsum
 here=$(dirname "$0")

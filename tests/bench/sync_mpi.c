@@ -1,6 +1,5 @@
-/* How long MPI_Allreduce takes between the processes of mpirun, for sync.sh: the same sizes, batches and lines
- * as sync.c.
- */
+/* Measures MPI_Allreduce between mpirun's processes for sync.sh, with the same sizes, batches and output lines as
+ * sync.c. */
 #include <mpi.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -91,7 +91,7 @@ TEST(batches_that_cannot_be) {
     assert_prints(2, "cannot be divided among 2 workers", "launch -n 2 -- train --batch 1");
 }
 
-static int last, last_label; /* of small_data */
+static int last, last_label; /* used by small_data */
 
 static int pixel(int i, int at) {
     return (i * 28 * 28 + at) % 251;
@@ -101,7 +101,7 @@ static int label(int i) {
     return i == last ? last_label : i % 10;
 }
 
-/* A folder of MNIST-format files with few samples, for cases that need fewer than 6,000. */
+/* A folder of MNIST-format files, for cases that need fewer than 6,000 samples. */
 static const char *small_data(int train_count, int largest_label) {
     const char *folder = gs_test_folder();
     last_label = largest_label;
@@ -127,7 +127,7 @@ TEST(data_that_does_not_fit) {
     assert_prints(0, "done", "train --model 'flatten, linear 13' --data %s --batch 3 --epochs 1", folder);
 }
 
-/* Weights of another model and damaged files are refused with a message. */
+/* Weights of another model and damaged files are rejected with a message. */
 TEST(weights_that_do_not_fit) {
     const char *folder = gs_test_folder();
     assert_prints(0, "saved", "%s --save %s/w.safetensors", FAST, folder);
@@ -170,7 +170,7 @@ TEST(json_is_one_object_a_line) {
     assert_non_null(last);
 }
 
-/* Training that diverges prints NaN as null: the line stays valid JSON. */
+/* Training that diverges prints NaN as null, so that the line stays valid JSON. */
 TEST(json_survives_divergence) {
     assert_prints(0, "\"train_loss\":null",
                   "train --model mlp --lr 1e6 --epochs 1 --json --threads 1 --keep-going");

@@ -45,7 +45,7 @@ TEST(each_worker_has_a_line) {
     if (strstr(output, "rank")) fail_msg("a table for one worker: %s", output);
 }
 
-/* The workers' speeds add up to the speed of the run, and their shares to 1. */
+/* The workers' speeds add up to the run's speed, and their shares to 1. */
 TEST(workers_add_up) {
     char *output = gs_test_output(0, "train --model softmax --steps 40 --threads 1 --devices cpu,cpu,cpu "
                                      "--batch 100 --json 2>/dev/null | tail -n 1");

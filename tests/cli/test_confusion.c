@@ -6,13 +6,13 @@
 TEST(the_largest_logit) {
     const float nan = NAN, inf = INFINITY;
     assert_int_equal(gs_largest_logit((const float[]){1, 3, 2}, 3), 1);
-    assert_int_equal(gs_largest_logit((const float[]){-5, -5, -7}, 3), 0); /* the first of equal ones */
+    assert_int_equal(gs_largest_logit((const float[]){-5, -5, -7}, 3), 0); /* the first of equal logits */
     assert_int_equal(gs_largest_logit((const float[]){inf, nan, 9, nan}, 4), 1);
     assert_int_equal(gs_largest_logit((const float[]){nan, inf}, 2), 0);
     assert_int_equal(gs_largest_logit((const float[]){-inf, -inf}, 2), 0);
 }
 
-/* The rank in the order of torch.argsort(descending=True, stable=True). */
+/* A class's rank, in the order of torch.argsort(descending=True, stable=True). */
 TEST(places) {
     const float nan = NAN, inf = INFINITY;
     const struct {
@@ -37,7 +37,7 @@ TEST(labels_and_classes_are_counted) {
     for (int i = 0; i < 9; i++) assert_float_equal(count[i], want[i], 0);
 }
 
-/* More samples than are kept, in three orders: the list is the same, and matches that of a sort. */
+/* With more samples than are kept, in three orders, the list is the same, and matches a sort's. */
 TEST(the_worst_are_kept) {
     enum { SAMPLES = 100 };
     gs_worst list[3] = {{0}};
@@ -48,7 +48,7 @@ TEST(the_worst_are_kept) {
         }
     for (int order = 0; order < 3; order++) {
         assert_int_equal(list[order].count, GS_WORST);
-        for (int i = 0; i < GS_WORST; i++) { /* each loss is that of two samples, 50 apart */
+        for (int i = 0; i < GS_WORST; i++) { /* two samples, 50 apart, have the same loss */
             assert_float_equal(list[order].of[i].loss, 49 - i / 2, 0);
             assert_int_equal(list[order].of[i].sample, list[0].of[i].sample);
             assert_int_equal(list[order].of[i].sample >= 50, i % 2);
@@ -56,7 +56,7 @@ TEST(the_worst_are_kept) {
     }
 }
 
-/* loss and sure computed by torch.nn.functional.cross_entropy and softmax; values that are not finite come first. */
+/* Expected loss and sure: from torch.nn.functional.cross_entropy and softmax. Values that are not finite come first. */
 TEST(losses_of_logits) {
     const float logits[] = {1, 2, 3, /**/ 200, -300, 0, /**/ 0, NAN, 1, /**/ -1, 0.5f, 0.25f};
     const int32_t labels[] = {0, 1, 2, 1};
@@ -77,7 +77,7 @@ static void train_softmax(char path[400]) {
     gs_test_output(0, "train --model softmax --threads 1 --steps 20 --save %s", path);
 }
 
-/* The same from the logits of `predict`, by counting the larger ones. */
+/* The same accuracy from the logits of `predict`, by counting the larger ones. */
 static double top_of_predictions(const char *weights) {
     enum { COUNT = 1000, CLASSES = 10 };
     static float logits[COUNT * CLASSES];
@@ -133,7 +133,7 @@ TEST(the_matrix_adds_up) {
     }
 }
 
-/* All ranks add up the same arrays only if their options agree. */
+/* Ranks can sum their matrices only if their options agree. */
 TEST(ranks_must_agree_on_it) {
     char path[400];
     train_softmax(path);
@@ -153,7 +153,7 @@ TEST(a_table_or_a_list) {
     char *output = gs_test_output(0, "eval --load %s --confusion", path);
     assert_has(output, "label            taken for\n", "\n9 ankle boot ");
     gs_test_fits(output, 80);
-    /* on a fast machine the rate is long enough to wrap the first line */
+    /* on a fast machine the rate may be long enough to wrap the first line */
     const int lines = gs_test_count(output, "\n") - gs_test_count(output, "\n\n");
     assert_in_range(lines, 1 + 2 + 10, 2 + 2 + 10);
     output = gs_test_shell_output(0, "COLUMNS=50 %s/gradsum eval --load %s --confusion", GS_BUILD_DIR, path);
@@ -161,7 +161,7 @@ TEST(a_table_or_a_list) {
     assert_null(strstr(output, "label            taken for"));
 }
 
-/* For any layout, the worst samples are those with the largest loss by the logits of `predict`. */
+/* In any layout, the worst samples are those with the largest loss according to the logits of `predict`. */
 TEST(the_page_has_the_worst) {
     char weights[400], page[500];
     const char *first = NULL;
@@ -190,5 +190,5 @@ TEST(the_page_cannot_be_written) {
     char weights[400];
     train_softmax(weights);
     char *output = gs_test_output(1, "eval --load %s --report %s/no/such.html", weights, gs_test_folder());
-    assert_null(strstr(output, "test accuracy")); /* reported before the work */
+    assert_null(strstr(output, "test accuracy")); /* the error comes before any work */
 }

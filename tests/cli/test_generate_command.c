@@ -10,10 +10,10 @@
 
 enum { CONTEXT = 5 };
 
-static float bias; /* of token 0, in the files of make_file */
+static float bias; /* token 0's, in make_file's files */
 
-/* A weights file of the model `text` for sequences of CONTEXT tokens, with more metadata (NULL: none). Token i is
- * followed by token next(i): the embedding is the identity, and the last layer maps i to next(i). */
+/* A weight file of the model `text` for sequences of CONTEXT tokens, with more metadata (NULL: none). Token next(i)
+ * follows token i: the embedding is the identity, and the last layer maps i to next(i). */
 static const char *make_file(const char *name, int vocabulary, int (*next)(int), const char *metadata) {
     static char path[4][600];
     static int used;
@@ -53,12 +53,12 @@ static const char *chars_file(void) {
                      "\"tokens\":\"chars\",\"vocabulary\":\"\\na\\u00e9\\ud83d\\ude00\"");
 }
 
-/* Four tokens, of which the text uses the first two: the model itself would follow token 1 with token 2. */
+/* Four tokens, of which the text uses the first two; the model alone would continue token 1 with token 2. */
 static const char *two_of_four_file(void) {
     return make_file("padded", 4, next_of_four, "\"tokens\":\"chars\",\"vocabulary\":\"ab\"");
 }
 
-/* Standard output is exactly this. */
+/* Checks that standard output is exactly this. */
 static void prints(const char *want, const char *arguments) {
     char *output = gs_test_output(0, "%s 2>/dev/null", arguments);
     assert_string_equal(output, want);
@@ -70,7 +70,7 @@ TEST(the_text_goes_on) {
     const char *const cases[][2] = {
         {"--prompt a --length 3", "a\xc3\xa9\xf0\x9f\x98\x80\n"},
         {"--prompt a --length 7 --temperature 0", "a\xc3\xa9\xf0\x9f\x98\x80\na\xc3\xa9\xf0\x9f\x98\x80\n"},
-        {"--length 1", "a\n"}, /* an empty prompt: as after a newline */
+        {"--length 1", "a\n"}, /* an empty prompt acts like a newline */
         {"--prompt \xc3\xa9 --length 1 --samples 2",
          "--- text 1 ---\n\xc3\xa9\xf0\x9f\x98\x80\n--- text 2 ---\n\xc3\xa9\xf0\x9f\x98\x80\n"},
     };
@@ -80,8 +80,8 @@ TEST(the_text_goes_on) {
     }
 }
 
-/* A model may have more tokens than its text uses, such as a round number of them. The extra tokens are never drawn,
- * however likely the model takes them to be: after b, token 2 has a probability of 1. */
+/* A model may have more tokens than its text uses, such as a round number. The extra tokens are never drawn, however
+ * likely they are to the model: after b, token 2 has a probability of 1. */
 TEST(tokens_without_a_meaning_are_not_drawn) {
     char *output =
         gs_test_output(0, "generate --load %s --prompt b --length 400 2>/dev/null", two_of_four_file());
@@ -122,7 +122,7 @@ TEST(what_was_trained_generates) {
                   path);
 }
 
-/* Four tokens, three of which hold parts of characters and a word, followed by the bytes that these lack. */
+/* Four tokens, three of which hold parts of characters and a word, then the bytes that those lack. */
 static const char *pairs_file(void) {
     char metadata[2000] = "\"tokens\":\"bpe\",\"merges\":\"a b\",\"vocabulary\":\"\xc3\xb0\xc5\x81 \xc4\xba "
                           "\xc4\xa2hackers \xc4\x8a ab";
@@ -154,7 +154,7 @@ TEST(byte_pairs_come_out_whole) {
     assert_string_equal(gs_test_field(o, "texts")->child->valuestring, "\xf0\x9f\x98\x80hackers\n");
 }
 
-/* Bytes that form multi-byte characters, and bytes that form none. */
+/* Prints bytes that form multi-byte characters, and bytes that do not. */
 TEST(bytes_come_out_as_they_are) {
     const char *file = make_file("bytes", 256, next_byte, NULL);
     const char *line = gs_test_format("generate --load %s --prompt @ --length 4", file);

@@ -1,5 +1,5 @@
-/* The program where its shell limits it (ulimit) or gives it no environment: it ends with a message and an exit status,
- * without a signal or an endless wait. */
+/* The program when its shell limits it (ulimit) or gives it no environment: it ends with a message and an exit status,
+ * not with a signal or an endless wait. */
 #include "tests/support/devices.h"
 #include "tests/support/files.h"
 #include "tests/support/program.h"
@@ -64,7 +64,7 @@ TEST(too_little_memory_for_openblas) {
                  "train --model softmax --steps 1 --devices cpu,cpu --threads 1");
 }
 
-/* OpenBLAS starts its own threads when it is loaded; commands that do not compute can do without. */
+/* OpenBLAS starts its own threads when it is loaded; commands that compute nothing work without them. */
 TEST(too_little_memory_for_its_threads) {
     check_memory("-v", least_memory(), 0, "linear 10", "model softmax");
 }
@@ -104,7 +104,7 @@ TEST(too_little_memory_for_the_library) {
 
 /* ---- processes and threads ---- */
 
-/* Root has no such limit, so it becomes another user; NULL: it cannot. */
+/* Root has no such limit, so commands run as another user; NULL: this is impossible here. */
 static const char *somebody(void) {
     const char *as = geteuid() == 0 ? "setpriv --reuid 54321 --clear-groups" : "";
     char *output;
@@ -144,7 +144,7 @@ TEST(no_room_for_processes) {
     assert_has(output, "gradsum launch: cannot start process ", ", on node rank 0 (host ");
 }
 
-/* Workers and PoCL's threads have their own stacks; the shell's limit applies only to the main thread's. */
+/* Workers' and PoCL's threads have stacks of their own size; the shell's limit applies only to the main thread's. */
 TEST(a_small_stack_is_the_main_threads_alone) {
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
     skip_because("a sanitizer needs more stack in the main thread");

@@ -1,4 +1,4 @@
-/* Notes on standard error: usage that is no error, but has no effect or is hardly intended. */
+/* Notes on standard error about usage that is not an error, but has no effect or is probably unintended. */
 #include "tests/support/files.h"
 #include "tests/support/program.h"
 
@@ -24,7 +24,7 @@ static int of_three(int i) {
     return i % 3;
 }
 
-/* No error, but hardly intended. */
+/* Not an error, but probably unintended. */
 TEST(data_that_teach_little) {
     const char *folder = gs_test_folder();
     write_idx(folder, "train", 9, 28, seven, of_three);

@@ -1,4 +1,4 @@
-/* Saved weights in the program: eval, predict, and their messages about a file that does not fit. */
+/* Saved weights in the program: eval, predict, and their messages about files that do not fit. */
 #include "tests/support/files.h"
 #include "tests/support/program.h"
 
@@ -23,7 +23,7 @@ static const char *trained(const char *model) {
     return path;
 }
 
-/* OpenBLAS gives other bits for other numbers of rows, and with several threads each one computes fewer rows. */
+/* OpenBLAS gives other bits for another number of rows, and with several threads each one computes fewer rows. */
 TEST(eval_gives_the_same_bits) {
     static const char *const models[] = {"softmax", "mlp",
                                          "\"flatten, linear 40, relu, linear 200, linear 10\""};
@@ -67,7 +67,7 @@ static const char *changed(const char *path, const char *from, const char *to) {
     return other;
 }
 
-/* PyTorch writes no mean and std: a note says so, and options can give both. */
+/* PyTorch writes neither mean nor std: a note says so, and options can give both. */
 TEST(what_a_file_does_not_say) {
     const char *path = trained("softmax");
     const char *arguments = gs_test_format("--load %s --threads 1", path);
@@ -96,7 +96,7 @@ TEST(what_a_file_does_not_say) {
     gs_weights_info_free(&saved);
 }
 
-/* What was assumed about an unusable file is not reported. */
+/* Assumptions about a file are not reported if it is unusable. */
 TEST(errors_come_first) {
     static const char *const commands[] = {"eval --model mlp", "predict -o x.npy --model mlp",
                                            "train --model mlp", "train --batch 7000",
@@ -110,7 +110,7 @@ TEST(errors_come_first) {
     }
 }
 
-/* Mismatches in the header are reported before any computation: the weights of this model would fill the memory. */
+/* Mismatches in the header are reported before any computation: this model's weights would fill the memory. */
 TEST(another_model_or_image) {
     const char *path = trained("softmax");
     assert_prints(1, "1.weight is (10,784) in ", "eval --load %s --model 'flatten, linear 500000, linear 10'",
@@ -142,7 +142,7 @@ TEST(another_model_or_image) {
     assert_prints(0, "test accuracy", "eval --model softmax --load %s", unnamed);
 }
 
-/* A file without the shape of an image: the data's shape is used, whether or not the user names the model. */
+/* If a file has no image shape, the data's shape is used, whether or not the user names the model. */
 TEST(no_shape_of_an_image) {
     const char *path = changed(trained("softmax"), "\"input\"", "\"Input\"");
     assert_prints(0, "test accuracy", "eval --load %s", path);
@@ -150,7 +150,7 @@ TEST(no_shape_of_an_image) {
     assert_prints(1, "1.weight", "eval --model mlp --load %s", path);
 }
 
-/* A model that cannot be parsed or planned is an error of the file, unless the user names the model. */
+/* A model that cannot be parsed or planned is an error in the file, unless the user named the model. */
 TEST(damaged_model) {
     static const char *const bad[][2] = {
         {"\"flatten, lin 10   \"", "model text: word 2 ('lin', column 10): unknown layer; "},

@@ -112,7 +112,7 @@ TEST(table_of_seeds) {
     assert_has(output, "     0/3  never           -       -       -");
 }
 
-/* Each run, then each batch size: its figures are the medians of its runs. */
+/* Prints each run, then each batch size, whose figures are the medians of its runs. */
 TEST(json_of_seeds) {
     char *output;
     double steps[3];
@@ -159,7 +159,7 @@ TEST(ctrl_c_ends_it) {
               "--batch", "120,240", "--epochs", "1000000", (char *)NULL);
         _exit(99);
     }
-    /* once the table header is printed, it handles signals */
+    /* once the table header is printed, the program handles signals */
     for (int i = 0; i < 3000 && !strstr(gs_test_text(log, NULL), "samples/s"); i++) usleep(100000);
     kill(child, SIGINT);
     const int status = gs_test_launcher_end(child);

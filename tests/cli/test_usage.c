@@ -109,7 +109,7 @@ TEST(words_too_many) {
     assert_prints(0, "usage: gradsum train", "train --epochs 3 --help --json");
 }
 
-/* An image enters as (byte / 255 - mean) / std: numbers that would leave nothing of it are refused. */
+/* An image enters as (byte / 255 - mean) / std; values that would leave nothing of the image are rejected. */
 TEST(mean_and_std) {
     static const char *const wrong[] = {"1e-45", "1e-39", "0",    "-1",  "nan", "inf", "-inf",
                                         "1e7",   "1e400", "1,,0", "0x1", "''",  "1e"};
@@ -127,7 +127,7 @@ TEST(mean_and_std) {
     assert_prints(2, "--out needs a value: PATH; '--json' looks like an option", "grade x -o --json");
     assert_prints(1, "cannot read --json", "eval --load=--json");
     assert_prints(2, "'0.5' is not an option", "train --mean 0.5 0.5");
-    gs_settings s = gs_settings_default(); /* the same for users of the library */
+    gs_settings s = gs_settings_default(); /* the same for library users */
     gs_result r;
     s.std = GS_ALL_CHANNELS(0);
     assert_fails(GS_E_USAGE, "--std: '0' is not a number from 1e-08 to 1000000", gs_train(&s, NULL, &r));
@@ -136,7 +136,7 @@ TEST(mean_and_std) {
     assert_fails(GS_E_USAGE, "--mean: '-inf' is not a number from -1000000 to", gs_eval(&s, NULL, &r));
 }
 
-/* A command lists its options and, for others, says what to use instead. */
+/* A command lists its options and, for options of other commands, says what to use instead. */
 TEST(options_of_other_commands) {
     static const struct {
         const char *command, *option, *says;
@@ -187,7 +187,7 @@ TEST(language_models_are_shown) {
                   "train --model gpt");
 }
 
-/* The syntax of models is explained under all likely names; a file is not taken for a name. */
+/* The syntax of models is explained under all likely names; a file is not mistaken for a name. */
 TEST(models_are_explained) {
     char *output;
     gs_test_program(&output, "model --help");
@@ -220,7 +220,7 @@ TEST(names_that_others_use) {
                   "train --model softmax --steps 1 --steps 2"); /* the last one counts */
 }
 
-/* The scaling of images is reported where it differs from that of the data. */
+/* The scaling of images is reported if it differs from the data's. */
 TEST(scaling_is_told) {
     char *output;
     assert_prints(0, "\nimages   mean 0.25, std 0.3538; the data's own are 0.2869, 0.3538\n",
@@ -256,7 +256,7 @@ TEST(lost_output_is_a_failure) {
     assert_null(strstr(gs_test_output(0, "launch -n 2 -- train -h | head -1"), "signal"));
 }
 
-/* The first of 9,999 epochs ends at once, but the run does not. */
+/* The first of 9,999 epochs ends at once, but the bar shows the end of the run. */
 TEST(the_bar_tells_when_the_run_ends) {
     char *text;
     gs_test_shell(

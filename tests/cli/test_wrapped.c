@@ -1,4 +1,4 @@
-/* Text for people: the width of the screen, wrapped sentences, rounded shares. */
+/* Text for people: the screen's width, wrapped sentences, and rounded shares. */
 #include "tests/support/test.h"
 
 #include <fcntl.h>
@@ -53,7 +53,7 @@ TEST(screens) {
 
 /* ---- sentences ---- */
 
-/* A terminal may hand out what was written piece by piece: up to so many line ends. */
+/* Reads back this many lines: a terminal may return what was written piece by piece. */
 static char *read_back(FILE *f, int from, int lines) {
     static char text[1000];
     size_t count = 0;

@@ -1,4 +1,4 @@
-/* The check of collectives (comm/call_check.h): what it computes, and that it finds wrong results. */
+/* The check of collectives' results (comm/call_check.h): computes the right ones and detects wrong ones. */
 #include "tests/support/test.h"
 
 #include "comm/call_check.h"
@@ -22,7 +22,7 @@ TEST(reductions_by_hand) {
     assert_true(g[0] == 2 && g[1] == 0.25f);
 }
 
-/* The check fails no matter which byte is wrong. */
+/* The check fails whichever byte is wrong. */
 TEST(a_wrong_byte_is_found) {
     enum { SIZE = 3, COUNT = 5 };
     unsigned char in[SIZE * COUNT * 8], out[SIZE * COUNT * 8];

@@ -1,4 +1,4 @@
-/* Every collective, over every transport, for every type and reduction: each result is compared to the bit. */
+/* Every collective, over every transport, with every type and reduction: compares each result bit for bit. */
 #include "tests/support/devices.h"
 #include "tests/support/program.h"
 #include "tests/support/ranks.h"
@@ -24,7 +24,7 @@ static const gs_test_layout layouts[] = {
 };
 enum { LAYOUTS = sizeof layouts / sizeof *layouts, KINDS = 3, MOST = 100003 };
 
-/* No elements, fewer than ranks, and counts that 2, 3 and 4 do not all divide evenly. */
+/* No elements, fewer elements than ranks, and counts that are not divisible by all of 2, 3 and 4. */
 enum { MANY = 1000 };
 static const size_t counts[] = {0, 1, 7, MANY};
 enum { COUNTS = sizeof counts / sizeof *counts };
@@ -35,7 +35,7 @@ static gs_status run_one(gs_comm *c, const gs_call *call, unsigned char *in, uns
     return gs_call_verify(call, c->rank, c->size, in, out);
 }
 
-/* A collective with all its types and reductions; the ranks take turns as its root. */
+/* Runs a collective with all its types and reductions; the root varies with the count. */
 static gs_status run_all(gs_comm *c, gs_operation operation, size_t count, bool pairs, unsigned char *in,
                          unsigned char *out) {
     gs_call call = {.operation = operation, .count = count, .root = (int)(count % (size_t)c->size)};
@@ -44,7 +44,7 @@ static gs_status run_all(gs_comm *c, gs_operation operation, size_t count, bool 
     int reductions = reduces ? GS_REDUCTIONS : 1;
     for (int type = 0; type < GS_TYPES; type++) {
         for (int reduction = 0; reduction < reductions; reduction++) {
-            /* the division does not depend on the types: try every pair only once, with the largest count */
+            /* how arrays are divided does not depend on the type: test every pair only with the largest count */
             if ((!pairs || count != MANY) && type != GS_F32 && reduction > 0) continue;
             call.type = (gs_type)type;
             call.reduction = (gs_reduction)reduction;
@@ -74,13 +74,13 @@ TEST(every_collective_is_right_to_the_bit) {
         gs_test_ranks_ok(&layouts[i], collectives, i < KINDS ? NULL : &gs_test_few);
 }
 
-/* As if two of three processes shared a machine. */
+/* Runs as if two of three processes shared a machine. */
 TEST(collectives_between_machines_are_right) {
     for (int i = 0; i < LAYOUTS; i++)
         if (layouts[i].processes == 3) gs_test_ranks_ok_over("two-level", &layouts[i], collectives, NULL);
 }
 
-/* The cases in which comm.h allows a rank's part to lie inside the whole array. */
+/* Tests the cases in which comm.h allows a rank's part to lie inside the whole array. */
 static gs_status parts_in_place(gs_comm *c, void *context) {
     (void)context;
     enum { N = 1001 };
@@ -168,7 +168,7 @@ static gs_status run_on_device(gs_comm *c, gs_device *d, const gs_call *call) {
     return status;
 }
 
-/* Every operation; rank 0 sends to rank 1. */
+/* Every operation on device memory; rank 0 sends to rank 1. */
 static gs_status all_on_device(gs_comm *c, gs_device *d) {
     static const size_t few[] = {0, 1, 7, 1001};
     int type = 0;
@@ -257,7 +257,7 @@ const gs_test_check gs_test_collective_checks[] = {
     {NULL, NULL},
 };
 
-/* ---- collectives made of messages, as for a transport without any ---- */
+/* ---- collectives made of messages, as for a transport without its own ---- */
 
 static gs_status by_messages(gs_comm *c, void *context) {
     gs_transport without = *c->ops;
@@ -275,7 +275,7 @@ TEST(collectives_are_made_of_messages) {
 
 /* ---- gradsum collectives ---- */
 
-/* The linker puts this in front of the real function (--wrap), only in gradsum-test. */
+/* In gradsum-test only, the linker's --wrap redirects calls of the real function to this one. */
 static const char *wrong_operation = "";
 gs_status __real_gs_call_run(gs_comm *, const gs_call *, const void *, void *);
 gs_status __wrap_gs_call_run(gs_comm *, const gs_call *, const void *, void *);

@@ -1,5 +1,5 @@
-/* Communication: sums and messages over every transport (other collectives: test_collectives.c), and failures of
- * ranks. */
+/* Communication: sums and messages over every transport, and failing ranks. Other collectives are in
+ * test_collectives.c. */
 #include "core/philox.h"
 #include "tests/support/heap.h"
 #include "tests/support/launched.h"
@@ -57,7 +57,7 @@ static gs_status check_sum(gs_comm *c, size_t count, const float *got, bool in_o
     return GS_OK;
 }
 
-/* All ranks hold the same bits as rank 0, and a second sum gives the same bits. */
+/* All ranks receive the same bits as rank 0, and a second sum gives them again. */
 static gs_status sums(gs_comm *c, void *context) {
     const gs_test_layout *layout = context;
     size_t most = counts[COUNTS - 1];
@@ -118,7 +118,7 @@ TEST(messages_arrive_in_order) {
     for (int i = 0; i < LAYOUTS; i++) gs_test_ranks_ok(&layouts[i], messages, NULL);
 }
 
-/* 0 where the heap is not counted. */
+/* Bytes on the heap; 0 where it is not counted. */
 static size_t bytes_in_use(void) {
 #ifdef GS_TEST_HEAP
     return gs_test_heap();
@@ -127,8 +127,8 @@ static size_t bytes_in_use(void) {
 #endif
 }
 
-/* Long messages from every rank to every rank, at most one at a time per rank. So the copies need not outnumber the
- * ranks, though there are many more pairs. */
+/* Every rank sends a long message to every rank, one at a time. So there need not be more copies than ranks, although
+ * there are many more pairs. */
 static gs_status long_messages(gs_comm *c, void *context) {
     (void)context;
     enum { LONGEST = 5 << 20 };
@@ -157,8 +157,8 @@ TEST(long_messages_share_their_memory) {
     gs_test_ranks_ok(&(gs_test_layout){"8 threads", 0, {8}}, long_messages, NULL);
 }
 
-/* Rank 1 reads nothing until rank 0 sleeps because it may send no more. Then it reads all messages: only a few of them
- * are in memory at once. */
+/* Rank 1 reads nothing until rank 0 sleeps because its send has to wait. Then it reads all messages, of which only a
+ * few are in memory at once. */
 static gs_status late_reader(gs_comm *c, void *context) {
     enum { LONG = 1 << 20, COUNT = 20, FEW = 4 };
     atomic_int *sender = context;
@@ -211,7 +211,7 @@ typedef struct failure {
     gs_operation operation; /* the operation in which the others wait */
     int bad;                /* the rank that fails */
     int size;
-    atomic_int ended;  /* how many of the others have ended */
+    atomic_int ended;  /* how many other ranks have finished */
     atomic_bool begun; /* rank 0 is about to wait */
 } failure;
 
@@ -220,8 +220,8 @@ static gs_status take_part(gs_comm *c, const failure *f) {
     return gs_call_run(c, &(gs_call){f->operation, 100, GS_F32, GS_SUM, f->bad}, in, out);
 }
 
-/* Fails as the operation does; the next operation fails at once with the same message. A rank that only sends to the
- * failing rank may succeed; then its next operation fails. */
+/* The operation fails, and the next one fails at once with the same message. A rank that only sends to the failing rank
+ * may succeed; then its next operation fails. */
 static gs_status wait_and_fail(gs_comm *c, failure *f) {
     gs_status status = take_part(c, f);
     bool gives = f->operation == GS_GATHER || f->operation == GS_REDUCE;
@@ -277,8 +277,8 @@ TEST(abort_reaches_everyone) {
     }
 }
 
-/* Arrives only after all others have given up. They wait for their current timeout, not for the one of the rendezvous
- * (10 s or more: tests/support/ranks.c). */
+/* Rank f->bad arrives only after all others have given up. They wait for their current timeout, not for that of the
+ * rendezvous (10 s or more: tests/support/ranks.c). */
 static gs_status one_is_late(gs_comm *c, void *context) {
     failure *f = context;
     if (c->rank != f->bad) return wait_and_fail(c, f);
@@ -293,11 +293,11 @@ typedef struct late_rank {
     gs_test_layout layout;
     int bad;
     const char *speaker; /* the message starts with this */
-    double more;         /* is added to the timeout there */
+    double more;         /* how much longer than the timeout it waits */
     const char *transport;
 } late_rank;
 
-/* A rank names the late one, and all fail. */
+/* One rank names the late rank, and all ranks fail. */
 static const char *late_rank_is_not_named(double timeout, void *context) {
     const late_rank *late = context;
     gs_test_outcome outcome[GS_TEST_RANKS];
@@ -323,7 +323,7 @@ TEST(a_late_rank_is_named) {
          2,
          "",
          1,
-         NULL}, /* threads wait longer for each other there */
+         NULL}, /* there, threads wait longer for each other */
         {{"3 processes", 3, {1, 1, 1}}, 2, "", 0, "shm"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
@@ -397,7 +397,7 @@ TEST(who_waits_is_not_blamed) {
                       &(blame){GS_ALL_REDUCE, one_waits_for_another_message, " from rank 2"});
 }
 
-/* Leaves without a message: its comm is freed while the others wait. */
+/* One rank leaves without a message: its comm is freed while the others wait. */
 static gs_status one_leaves(gs_comm *c, void *context) {
     failure *f = context;
     return c->rank == f->bad ? GS_OK : wait_and_fail(c, f);

@@ -1,5 +1,5 @@
-/* Other ranks that send what no program of this version sends: a damaged message, or one of another version. It must
- * end in an error message, never in a read outside a table or string. tests/fuzz/ looks for more such cases. */
+/* Another rank sends a damaged message, or one from another version of the program. The result must be an error
+ * message, never a read outside a table or string. tests/fuzz/ looks for more such cases. */
 #include "tests/support/test.h"
 #include "train/worker_report.h"
 #include "train/timeline.h"
@@ -70,7 +70,7 @@ TEST(names_that_nobody_knows) {
     assert_string_equal(gs_lr_rule_name((gs_lr_rule)-1), "an unknown rule");
 }
 
-/* All bytes set: no text in them is terminated. */
+/* All bytes are set, so no text in them is terminated. */
 TEST(devices_without_an_end) {
     gs_device_report words, *all;
     gs_device device = {.name = "cpu", .description = "here"};
@@ -96,7 +96,7 @@ static gs_status nothing_new(gs_comm *c, const gs_call *call, const void *in, vo
     return (void)c, (void)call, (void)in, (void)out, GS_OK;
 }
 
-/* Spans of a nonexistent layer, phase, rank, row or kind, or with an impossible time. */
+/* Spans with a nonexistent layer, phase, rank, row or kind, or with an impossible time. */
 TEST(spans_that_cannot_be) {
     static const gs_transport ops = {.name = "fake", .recv = tell, .collective = nothing_new};
     static const gs_span spans[] = {{.kind = GS_SPAN_FORWARD_LAYER, .index = 2},

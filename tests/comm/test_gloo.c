@@ -1,6 +1,5 @@
-/* What is special about processes over Gloo. All collectives and schemes are tested where they are tested over shared
- * memory (ranks.c runs both); that a killed process is named: test_killed.c.
- */
+/* What is special about processes over Gloo. The tests of collectives and schemes over shared memory also run over Gloo
+ * (see ranks.c). test_killed.c checks that a killed process is named. */
 #include "comm/gloo/state.h"
 #include "tests/support/program.h"
 #include "tests/support/ranks.h"
@@ -39,8 +38,8 @@ TEST(pieces_end_anywhere) {
     gs_test_ranks_ok_over("gloo", &two, around_pieces, NULL);
 }
 
-/* Rank 1 aborts and keeps its connections. Rank 0, which waits on the direct connection, still ends long before its
- * timeout of 600 s. */
+/* Rank 1 aborts but keeps its connections. Rank 0, which is waiting on the direct connection, still ends long before
+ * its timeout of 600 s. */
 static gs_status abort_and_stay(gs_comm *c, void *context) {
     atomic_bool *ended = context;
     float x = 0;
@@ -64,7 +63,7 @@ TEST(an_abort_ends_an_exchange) {
     if (outcome[1].status != GS_OK) fail_msg("%s", outcome[1].message);
 }
 
-/* ---- copies of messages: two of all lengths in flight, longer ones after shorter ones (comm/gloo/mailbox.c) ---- */
+/* ---- copies of messages: two of any length in flight, longer after shorter ones (comm/gloo/mailbox.c) ---- */
 
 TEST(messages_have_any_length) {
     gs_test_ranks_ok_over("gloo", &two, gs_test_messages_of_all_lengths, NULL);
@@ -96,8 +95,8 @@ TEST(messages_of_many_pieces_arrive) {
     gs_test_ranks_ok_over("gloo", &two, exchange_lengths, NULL);
 }
 
-/* Rank 1 receives the second to fifth message only after they all have left. The fifth waits for the third, which
- * leaves because two messages fit into the spare blocks. */
+/* Rank 1 receives messages two to five only after all of them have left. The fifth waits until the third has left,
+ * which is possible because two messages fit into the spare blocks. */
 static gs_status send_ahead(gs_comm *c) {
     char data[5000] = "";
     for (int i = 0; i < 5; i++) {
@@ -106,7 +105,7 @@ static gs_status send_ahead(gs_comm *c) {
     }
     if (c->rank == 0) GS_TRY(gs_comm_barrier(c));
     GS_TRY(exchange_lengths(c, NULL));
-    return gs_comm_barrier(c); /* a process that exits discards messages that were not received */
+    return gs_comm_barrier(c); /* a process that exits discards messages not yet received */
 }
 
 static gs_status send_too_little(gs_comm *c, void *context) {
@@ -124,7 +123,7 @@ TEST(lengths_that_differ_are_told) {
     if (strncmp(outcome[1].message, want, strlen(want)) != 0) fail_msg("%s", outcome[1].message);
 }
 
-/* Both ranks report it: a garbled length must not stop a process. */
+/* Both ranks report different counts; a wrong length must not crash a process. */
 static gs_status sum_other_counts(gs_comm *c, void *context) {
     float data[200] = {0};
     (void)context;
@@ -146,13 +145,13 @@ TEST(counts_that_differ_are_told) {
 
 static void *kill_this_process(void *argument) {
     (void)argument;
-    usleep(20000); /* at an arbitrary point in a message: rank 0 must notice it at any point */
+    usleep(20000); /* at an arbitrary point in a message; rank 0 must detect the death at any point */
     raise(SIGKILL);
     return NULL;
 }
 
-/* Rank 1 dies while it sends 200 MB to rank 0. It lives through the first broadcast; 20 ms later it is in another one,
- * repeated as often as a late thread needs. */
+/* Rank 1 dies while sending 200 MB to rank 0. It survives the first broadcast, and is in a later one when the thread
+ * kills it after 20 ms. */
 static gs_status die_in_the_middle(gs_comm *c) {
     const size_t count = 50 * 1000 * 1000;
     float *data = gs_test_calloc(count, sizeof *data);
@@ -177,7 +176,7 @@ __attribute__((constructor)) static void maybe_be_a_process(void) {
     exit(0);
 }
 
-/* The output of both processes. A process that still waits after a minute is killed, and prints nothing. */
+/* The output of both processes. A process that is still waiting after a minute is killed, and prints nothing. */
 static char *both(const char *what) {
     const char *folder = gs_test_format("%s/meet", gs_test_folder());
     assert_int_equal(mkdir(folder, 0700), 0);
@@ -195,7 +194,7 @@ TEST(pieces_leave_before_their_receiver_asks) {
     assert_string_equal(output, "all arrived\nall arrived\n");
 }
 
-/* Gloo does not detect the death of a peer that is in the middle of a message; the watchdog does. */
+/* Gloo does not detect that a peer died in the middle of a message; the watchdog does. */
 TEST(death_in_the_middle_of_a_message_is_noticed) {
     char *output = both("middle");
     assert_has(output, "says: rank 0: broadcast of 50000000 f32 from rank 1: rank 1 was lost (connection");

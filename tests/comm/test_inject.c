@@ -1,4 +1,4 @@
-/* Deliberate faults (comm/inject/). For their effect on a whole run: tests/system/failures.sh. */
+/* Deliberate faults (comm/inject/). tests/system/failures.sh tests their effect on a whole run. */
 #include "tests/support/program.h"
 #include "tests/support/ranks.h"
 
@@ -100,7 +100,7 @@ static void keep(gs_comm *c) {
     (void)c;
 }
 
-/* The caller owns the comm; the wrapper around it does not free it. */
+/* A comm that the caller owns: the wrapper around it does not free it. */
 typedef struct borrowed {
     gs_comm comm;
     gs_transport ops;
@@ -123,7 +123,7 @@ static gs_status two_of_three_arrive(gs_comm *c, void *context) {
     for (int i = 1; i <= 3 && status == GS_OK && c->rank == 1; i++)
         status = gs_comm_send(k, &(int){i}, sizeof i, 0);
     while (c->rank == 1 && status == GS_OK)
-        status = gs_comm_recv(k, &number, sizeof number, 0); /* until rank 0 fails */
+        status = gs_comm_recv(k, &number, sizeof number, 0); /* fails when rank 0 fails */
     while (c->rank == 0 && status == GS_OK && number < 3) {
         const int before = number;
         status = gs_comm_recv(k, &number, sizeof number, 1);
@@ -156,7 +156,7 @@ TEST(a_fault_comes_at_its_operation) {
         " operations: no kill at operation 9999");
 }
 
-/* The output contains this line, and it ends within 80 columns. */
+/* The output contains a line that begins like this and is at most 80 columns wide. */
 static void assert_fits(const char *output, const char *begin) {
     const char *line = strstr(output, begin);
     if (!line) fail_msg("wanted '%s' in: %s", begin, output);

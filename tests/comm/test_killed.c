@@ -1,6 +1,6 @@
-/* A process is killed in each collective and each scheme, mostly in the middle of a long message. All others end with a
- * message that names it, and none ends only through the timeout: a process that waits that long is killed too, and is
- * missing among the survivors. */
+/* Kills a process in each collective and each scheme, mostly in the middle of a long message. All others must end with
+ * a message that names it, and not through the timeout: a process that waits that long is killed too, and is missing
+ * among the survivors. */
 #include "tests/support/program.h"
 
 #include <pthread.h>
@@ -25,8 +25,8 @@ static gs_operation operation_called(const char *name) {
     return (gs_operation)o;
 }
 
-/* Repeats until it fails: the sum of the scheme GS_TEST_SCHEME, or the collective GS_TEST_CALL. In round GS_TEST_DIES
- * it starts a thread that kills the process. */
+/* Repeats the sum by the scheme GS_TEST_SCHEME, or the collective GS_TEST_CALL, until it fails. In round GS_TEST_DIES,
+ * starts a thread that kills the process. */
 static gs_status repeat(gs_comm *c, gs_sync *sync, void *in, void *out) {
     const char *dies = getenv("GS_TEST_DIES");
     gs_call call = {operation_called(getenv("GS_TEST_CALL")), COUNT, GS_F32, GS_SUM, 0};
@@ -78,14 +78,15 @@ __attribute__((constructor)) static void maybe_be_a_process(void) {
 
 /* ---- the test ---- */
 
-/* "rank 2" also counts as named in "ranks 0 and 2 were lost": a survivor that ended sooner was then lost with it. */
+/* "ranks 0 and 2 were lost" also names rank 2: a survivor that ended earlier is reported as lost too. */
 static bool names(const char *line, const char *dead) {
     const char *number = strrchr(dead, ' ');
     const char *among_others = gs_test_format(" and%s were lost", number);
     return strstr(line, dead) || strstr(line, among_others);
 }
 
-/* GS_TEST_<what>=name in that many processes. Each survivor names the dead rank and says `word`. */
+/* Runs with GS_TEST_<what>=name in this many processes. Each survivor's message names the dead rank and contains
+ * `word`. */
 static void kill_one_of(const char *transport, int processes, int local, const char *dead, const char *what,
                         const char *name, const char *word) {
     char folder[400], *output;
@@ -132,7 +133,7 @@ TEST(a_killed_process_of_threads_is_named) {
     kill_in_each_collective("shm", 2, 2, "process 1");
 }
 
-/* 3 ranks: the last one holds a part in each scheme, even one beyond a power of two. */
+/* Kills the last of 3 ranks, which takes part in every scheme, even in those that need a power of two. */
 TEST(a_killed_rank_is_named_in_every_scheme) {
     for (const gs_sync_scheme *const *s = gs_sync_schemes(); *s; s++) {
         if (*s == &gs_sync_auto) continue; /* chooses one of the others */

@@ -1,5 +1,5 @@
-/* --link: messages take the time of the model, and nothing else changes. Only lower bounds of times are checked: a busy
- * machine lengthens a sleep, but never shortens it. */
+/* --link: messages take the time that the model predicts, and nothing else changes. Only lower bounds are checked,
+ * since a busy machine may lengthen a sleep but never shortens it. */
 #include "tests/support/ranks.h"
 #include "tests/support/training.h"
 
@@ -62,16 +62,16 @@ TEST(other_texts_are_refused) {
 TEST(a_line_carries_one_message_at_a_time) {
     gs_port p = {0};
     assert_true(gs_port_take(&p, 10, 4) == 10); /* 10 - 14 */
-    assert_true(gs_port_take(&p, 10, 2) == 14); /* after it: 14 - 16 */
+    assert_true(gs_port_take(&p, 10, 2) == 14); /* queued: 14 - 16 */
     assert_true(gs_port_take(&p, 20, 5) == 20); /* 20 - 25 */
-    assert_true(gs_port_take(&p, 3, 7) == 3);   /* asked for late, but starts earlier: 3 - 10 */
+    assert_true(gs_port_take(&p, 3, 7) == 3);   /* requested later, but starts earlier: 3 - 10 */
     assert_true(gs_port_take(&p, 3, 4) == 16);  /* into the gap: 16 - 20 */
     assert_true(gs_port_take(&p, 1, 3) == 25);  /* too long for the rest of the first gap */
     assert_true(gs_port_take(&p, 1, 2) == 1);
-    assert_true(gs_port_take(&p, 12, 0) == 20); /* of length zero, between two others */
+    assert_true(gs_port_take(&p, 12, 0) == 20); /* of length zero, between two messages */
 }
 
-/* Time that the port has forgotten counts as busy: a message is late rather than early. */
+/* Time that the port has forgotten counts as busy, so a message is late rather than early. */
 TEST(a_line_forgets_safely) {
     gs_port p = {0};
     for (int i = 0; i < 3 * GS_PORT_BUSY; i++) assert_true(gs_port_take(&p, 10 * i + 10, 1) == 10 * i + 10);
@@ -107,11 +107,11 @@ TEST(every_result_is_as_without_links) {
     gs_test_link = NULL;
 }
 
-/* 5 ms, and 40 KB take 4 ms. */
+/* The latency is 5 ms, and 40 KB take 4 ms. */
 static const gs_link slow = {5e-3, 10e6};
 enum { BYTES = 40000 };
 
-/* From the start of the first rank to the end of the last one. */
+/* The time from the first rank's start to the last rank's end. */
 static gs_status took(gs_comm *c, double start, double *seconds) {
     double latest[2] = {gs_seconds(), -start};
     GS_TRY(gs_comm_all_reduce(c, latest, 2, GS_F64, GS_MAX));
@@ -126,7 +126,7 @@ static gs_status took(gs_comm *c, double start, double *seconds) {
         RANK_CHECK(seconds >= (least), "%s took %g s, wanted at least %g", what, seconds, least);            \
     } while (0)
 
-/* Lines queue, latencies overlap: all ranks to rank 0, and rank 0 to all. */
+/* Messages queue on a line, while latencies overlap: all ranks send to rank 0, and rank 0 sends to all. */
 static gs_status lines_are_shared(gs_comm *c, void *context) {
     unsigned char *data = gs_test_scratch(BYTES);
     const double alpha = slow.latency, message = BYTES / slow.bandwidth;
@@ -144,7 +144,7 @@ static gs_status lines_are_shared(gs_comm *c, void *context) {
     start = gs_seconds();
     GS_TRY(gs_comm_barrier(c));
     GS_TRY(gs_comm_barrier(c));
-    TAKES_AT_LEAST(start, 2 * alpha, "two barriers"); /* in each, some rank is notified last */
+    TAKES_AT_LEAST(start, 2 * alpha, "two barriers"); /* in each, some rank hears last */
 
     start = gs_seconds();
     GS_TRY(gs_comm_all_gather(c, data, gs_test_scratch((size_t)c->size * BYTES), BYTES, GS_U8));
@@ -156,7 +156,7 @@ TEST(messages_take_their_time) {
     for (int i = 0; i < LAYOUTS; i++) over_links(&slow, &layouts[i], lines_are_shared, NULL);
 }
 
-/* A worker can compute while a message is in flight: measured in CPU time, not in elapsed time. */
+/* A worker can compute while a message is in flight, so waiting must use no CPU time. */
 static gs_status waiting_leaves_the_core(gs_comm *c, void *context) {
     struct timespec used[2];
     const gs_link *link = context;
@@ -164,7 +164,7 @@ static gs_status waiting_leaves_the_core(gs_comm *c, void *context) {
     double start = gs_seconds();
     GS_TRY(gs_comm_barrier(c));
     clock_gettime(CLOCK_THREAD_CPUTIME_ID, &used[1]);
-    /* Counted from the first rank's start: a rank that comes late waits less than that. */
+    /* measured from the first rank's start: a rank that arrives late waits less */
     TAKES_AT_LEAST(start, link->latency, "a barrier");
     double cpu =
         (double)(used[1].tv_sec - used[0].tv_sec) + 1e-9 * (double)(used[1].tv_nsec - used[0].tv_nsec);
@@ -179,7 +179,7 @@ TEST(the_core_is_free_meanwhile) {
 
 /* ---- schemes ---- */
 
-/* They take rounds times alpha plus bytes times beta, along the longest path of the data. Each one gives the sum. */
+/* Schemes take rounds times alpha plus bytes times beta, along the data's longest path, and compute the sum. */
 static gs_status schemes(gs_comm *c, void *context) {
     static const struct {
         const gs_sync_scheme *scheme;
@@ -229,7 +229,7 @@ TEST(longer_than_the_timeout_is_an_error) {
     gs_test_link = NULL;
     assert_int_equal(outcome[0].status, GS_E_USAGE);
     assert_int_equal(outcome[1].status, GS_E_PEER);
-    assert_true(gs_seconds() - start < 400); /* the time that the message would take: nobody waited for it */
+    assert_true(gs_seconds() - start < 400); /* the message would take this long, but no rank waited for it */
     for (int r = 0; r < 2; r++) {
         static const char want[] = "rank 0: a message of 40000 bytes from rank 1 takes another ";
         const char *at = strstr(outcome[r].message, want);
@@ -241,7 +241,7 @@ TEST(longer_than_the_timeout_is_an_error) {
 
 /* ---- training ---- */
 
-/* Every strategy, and a rank that waits for its own thread. */
+/* Tests every strategy, and a rank that waits for its own thread. */
 TEST(training_gives_the_same_bits) {
     static const char *const cases[] = {"cpu,cpu,cpu --sync ps",
                                         "cpu,cpu,cpu --sync ring --bucket 1",
@@ -265,7 +265,7 @@ TEST(training_gives_the_same_bits) {
     assert_string_equal(processes, threads);
 }
 
-/* 20 steps of at least 2 latencies, in which 2 workers process 6000 + 333 samples; the run reports the links. */
+/* 20 steps take at least 2 latencies each; in them, 2 workers process 6000 + 333 samples. The run reports the links. */
 TEST(a_run_over_links_takes_as_long) {
     gs_settings s = gs_test_settings("cpu,cpu --sync ps");
     s.link = (gs_link){4e-3, 1e9};
@@ -278,7 +278,7 @@ TEST(a_run_over_links_takes_as_long) {
     assert_prints(0, "\"link\":null", "train --model softmax --steps 2 --json");
 }
 
-/* Each figure is at least one latency, and the table names the links. */
+/* Each time is at least one latency, and the table names the links. */
 TEST(tables_are_measured_over_links) {
     static const char *const commands[] = {"schemes -n 2 --link 2ms,100GB/s",
                                            "collectives -n 2 --size 4096 --link 2ms,100GB/s"};

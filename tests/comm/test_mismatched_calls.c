@@ -1,4 +1,4 @@
-/* Checking mode: mismatched calls are an error on every rank, and the message names both sides. */
+/* In checking mode, mismatched calls are an error on every rank, and the message names both sides. */
 #include "tests/support/program.h"
 #include "tests/support/ranks.h"
 
@@ -34,7 +34,7 @@ static const mismatch mismatches[] = {
      "rank 1 calls barrier, rank 0 all_to_all of 0 i64, call 12"},
 };
 
-/* Eleven matching calls, then a mismatched one; after it every call fails. */
+/* Makes eleven matching calls, then a mismatched one, after which every call fails. */
 static gs_status call_something_else(gs_comm *c, void *context) {
     const mismatch *m = context;
     char in[MOST * 8 * GS_TEST_RANKS] = {0}, out[MOST * 8 * GS_TEST_RANKS] = {0};
@@ -59,7 +59,7 @@ TEST(two_messages_may_be_under_way) {
         gs_test_ranks_checked_ok(&layouts[i], gs_test_messages_of_all_lengths, NULL);
 }
 
-/* A failure inside a call is reported once, with the call that it stopped. */
+/* A failure inside a call is reported once, and names the interrupted call. */
 static gs_status one_aborts(gs_comm *c, void *context) {
     (void)context;
     float x = 1;
@@ -126,7 +126,7 @@ TEST(the_environment_turns_it_on) {
     assert_has(output, "GRADSUM_CHECK is 'maybe'; it must be 1");
 }
 
-/* Processes that would wait for each other's notices end at once and say why. */
+/* If only some processes check calls, they would wait for notices forever; instead they end at once and say why. */
 TEST(all_processes_check_or_none) {
     static const char *const cases[][3] = {
         {"1", "0", "process 1 and process 0 differ in GRADSUM_CHECK (none versus 1)"},

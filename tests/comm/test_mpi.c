@@ -1,4 +1,4 @@
-/* The transport over MPI: this program, started again by mpirun, runs the checks of the other transports. */
+/* The MPI transport: this program, started again by mpirun, runs the checks of the other transports. */
 #include "tests/support/ranks.h"
 #include "tests/support/training.h"
 
@@ -22,7 +22,7 @@ static void need_mpi(void) {
     skip_because("%s", reason);
 }
 
-/* mpirun, even as root and on a machine with few cores. */
+/* An mpirun command that also works as root and on a machine with few cores. */
 #define MPIRUN                                                                                               \
     "OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 mpirun --oversubscribe --bind-to none "
 
@@ -51,7 +51,7 @@ TEST(processes_of_several_threads) {
     check_job("checks", 3, "312");
 }
 
-/* The job prints `wanted` that many times, and mpirun's exit status is 1. Returns what is wrong, or NULL. */
+/* The job must print `wanted` this many times, and mpirun exit with 1. Returns what is wrong, or NULL. */
 static const char *job_fails_otherwise(const char *name, int processes, const char *local,
                                        gs_operation operation, const char *wanted, int times) {
     char *output, text[16];
@@ -134,7 +134,7 @@ static void mpirun_trains(const gs_result *alone, const gs_settings *s, int proc
     assert_near(gs_test_difference(alone, &r), 0, 2e-6, 0);
 }
 
-/* With all schemes except Gloo's. */
+/* Trains with all schemes except Gloo's. */
 TEST(mpirun_trains_as_one_worker_does) {
     need_mpi();
     gs_settings s = gs_test_options("--model 'flatten, linear 24, tanh, linear 10' --batch 101 --steps 6 "
@@ -155,7 +155,7 @@ TEST(over_links_the_bits_are_the_same) {
     assert_has(output, without, "link     200us,1GB/s");
 }
 
-/* Two processes that are started differently: mpirun ends with status `wanted`, and neither process waits for the
+/* Starts two processes with different commands: mpirun ends with status `wanted`, and neither process waits for the
  * other. (`mpirun -n 1 true : -n 1 true` is no substitute: even that crashes the mpirun of Open MPI 5.0.7.) */
 static void two_differ(int wanted, const char *message, const char *second) {
     assert_shell_prints(
@@ -169,10 +169,10 @@ static void two_differ(int wanted, const char *message, const char *second) {
 TEST(a_failing_process_ends_the_run) {
     need_mpi();
     two_differ(2, "rank 1 and rank 0 differ in --steps (4 versus 3)", "train --steps 4 --timeout 90");
-    two_differ(1, "/no/such/folder", "train --data /no/such/folder"); /* before it has started MPI */
+    two_differ(1, "/no/such/folder", "train --data /no/such/folder"); /* fails before it starts MPI */
 }
 
-/* The table under mpirun: its processes are the ranks. Each one uses a separate cache of compiled kernels. */
+/* Under mpirun, the table's ranks are mpirun's processes. Each one uses a separate cache of compiled kernels. */
 TEST(the_table_of_collectives_shows_mpi) {
     need_mpi();
     static const struct {
@@ -197,7 +197,7 @@ TEST(the_table_of_collectives_shows_mpi) {
                         folder, GS_BUILD_DIR);
 }
 
-/* In every build, even one without MPI. */
+/* The message appears in every build, even in one without MPI. */
 TEST(mpi_without_mpirun_is_refused) {
     gs_comm *c;
     gs_rendezvous r = {.rank = 0, .size = 2, .timeout = 5, .transport = "mpi"};

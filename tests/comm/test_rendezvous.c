@@ -1,4 +1,4 @@
-/* Processes meet in a folder, and every failure of the rendezvous is named. */
+/* Processes meet in a folder, and every failure of the rendezvous is reported. */
 #include "tests/support/files.h"
 #include "tests/support/program.h"
 #include "tests/support/rank_process.h"
@@ -70,7 +70,7 @@ TEST(a_folder_that_is_not_new_is_refused) {
     assert_fails(GS_E_USAGE, "no folder", meet(0, 2, NULL, 5, NULL));
 }
 
-/* The others do not wait for a rank that came and died. */
+/* The others do not wait for a rank that died after it had joined. */
 TEST(a_rank_that_died_at_the_meeting_is_named) {
     char folder[400];
     gs_test_new_folder(folder);
@@ -82,7 +82,7 @@ TEST(a_rank_that_died_at_the_meeting_is_named) {
     assert_fails(GS_E_PEER, wanted, meet(0, 2, folder, 60, NULL));
 }
 
-/* Two machines with the same name, such as clones of a disk: process ids of one mean nothing on the other. */
+/* Two machines may have the same name, such as clones of a disk: process ids of one mean nothing on the other. */
 TEST(a_machine_of_the_same_name_is_another) {
     char folder[400], text[1024], boot[40] = "";
     gs_rank_info other;
@@ -115,7 +115,7 @@ TEST(an_address_must_be_this_machines) {
                  meet(0, 2, folder, 5, "192.0.2.1"));
 }
 
-/* The program inherits only descriptors 0, 1 and 2 from the shell. */
+/* Runs launch with at most `limit` descriptors, of which it inherits only 0, 1 and 2 from the shell. */
 static int launch_with_descriptors(int limit, char **output) {
     return gs_test_shell(output,
                          "exec 3>&- 4>&- 5>&- 6>&- 7>&- 8>&- 9>&-; ulimit -n %d; %s/gradsum launch -n 2 "
@@ -123,14 +123,14 @@ static int launch_with_descriptors(int limit, char **output) {
                          limit, GS_BUILD_DIR);
 }
 
-/* Only strangers need further descriptors, when they come. A lasting error is not called a slow peer. */
+/* A permanent lack of descriptors must not be reported as a slow peer. */
 TEST(too_few_descriptors_are_named) {
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
     skip_because("UBSan needs a descriptor to inspect memory");
 #endif
     char *output;
     int enough = 0;
-    /* The number that suffices depends on what the machine's libraries keep open. */
+    /* how many suffice depends on what the machine's libraries keep open */
     for (int limit = 8; limit <= 24; limit++) {
         const char *wanted = gs_test_format("too many open files: RLIMIT_NOFILE is %d (ulimit -n)", limit);
         int status = launch_with_descriptors(limit, &output);
@@ -145,7 +145,7 @@ TEST(too_few_descriptors_are_named) {
 
 TEST(the_environment_says_who_this_is) {
     static const struct {
-        const char *rank, *size, *folder, *timeout, *message; /* message NULL: it succeeds */
+        const char *rank, *size, *folder, *timeout, *message; /* NULL: success */
     } cases[] = {
         {NULL, NULL, NULL, NULL, NULL},
         {"2", "3", "/tmp/x", "2.5", NULL},

@@ -1,4 +1,4 @@
-/* Where ranks meet, the text that names the place, and the secret by which they recognise each other. */
+/* The address at which ranks meet, and the secret by which they recognise each other. */
 #include "tests/support/files.h"
 
 #include <sys/stat.h>
@@ -75,11 +75,11 @@ TEST(the_secret_is_private) {
     chmod(path, 0600);
     assert_ok(gs_run_key("", one));
     setenv("GRADSUM_SECRET", "0123456789abcdef",
-           1); /* a line end does not count, and the variable takes precedence */
+           1); /* the file's newline does not count; the variable takes precedence */
     unlink(path);
     assert_ok(gs_run_key("", two));
     assert_memory_equal(one, two, GS_SECRET);
-    assert_ok(gs_run_key("job 7", two)); /* a run with a name has a separate key */
+    assert_ok(gs_run_key("job 7", two)); /* a named run has its own key */
     assert_memory_not_equal(one, two, GS_SECRET);
     setenv("GRADSUM_SECRET", "0123456789abcde", 1);
     assert_fails(GS_E_USAGE, "the run's secret (GRADSUM_SECRET) has 15 bytes; it must have 16 or more",
@@ -91,7 +91,7 @@ TEST(the_secret_is_private) {
     unsetenv("GRADSUM_SECRET_FILE");
 }
 
-/* Without a secret, one is created, once, and readable only by its user. */
+/* If there is no secret, one is created, only once, and readable only by its user. */
 TEST(a_missing_secret_is_made) {
     unsigned char one[GS_SECRET], two[GS_SECRET];
     const char *before = getenv("XDG_CONFIG_HOME");

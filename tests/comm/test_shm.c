@@ -1,6 +1,5 @@
-/* What is special about processes over shared memory. All collectives and schemes, and failing ranks, are tested where
- * they are tested over Gloo.
- */
+/* What is special about processes over shared memory. The tests over Gloo of all collectives, schemes and failing ranks
+ * also run over shared memory. */
 #include "tests/support/program.h"
 #include "tests/support/ranks.h"
 
@@ -13,7 +12,7 @@ static const gs_test_layout mixed = {"2 processes of 2 threads", 2, {2, 2}};
 
 /* ---- sizes: blocks, and messages that grow ---- */
 
-/* Every collective with arrays that end just before, at, and after the end of a block of 256 KiB. */
+/* Runs every collective with arrays that end just before, at, and after the end of a 256 KiB block. */
 static gs_status around_blocks(gs_comm *c, void *context) {
     static const size_t counts[] = {4095, 4096, 4097, 65535, 65536, 65537, 196609};
     (void)context;
@@ -47,7 +46,7 @@ TEST(the_library_wants_gloo) {
     assert_prints(0, "epoch 1", "launch -n 2 -- train --model softmax --sync gloo --epochs 1 --steps 1");
 }
 
-/* Two processes in different process id namespaces: auto falls back to Gloo, shm says why it fails. */
+/* Two processes in different PID namespaces: auto falls back to Gloo, and shm says why it fails. */
 TEST(another_container_is_another_machine) {
     char *output;
     int refused = gs_test_shell(&output, "unshare --pid --fork --mount-proc true");
@@ -71,13 +70,13 @@ TEST(another_container_is_another_machine) {
 
 /* ---- a message of another length ---- */
 
-/* An earlier message was lost, in the eyes of the receiver. */
+/* To the receiver it looks as if an earlier message was lost. */
 static gs_status receive_another_length(gs_comm *c, void *context) {
     char data[800] = {0};
     (void)context;
     if (c->rank == 1) return gs_comm_send(c, data, 400, 0);
     if (c->rank == 0) return gs_comm_recv(c, data, 800, 1);
-    return gs_comm_recv(c, data, 800, 0); /* would wait for long, but the failure ends the wait */
+    return gs_comm_recv(c, data, 800, 0); /* would wait long, but the failure ends the wait */
 }
 
 TEST(a_lost_message_is_an_error) {

@@ -1,4 +1,4 @@
-/* Sub-communicators: groups of a comm's ranks, over every transport (comm/split.h). */
+/* Groups of a comm's ranks as comms of their own, over every transport (comm/split.h). */
 #include "tests/support/ranks.h"
 
 #include <stdatomic.h>
@@ -38,7 +38,7 @@ static gs_status every_second(gs_comm *c, void *context) {
     return status;
 }
 
-/* All ranks except rank 1, the last one first. */
+/* The group of all ranks except rank 1, in reverse order. */
 static gs_status places(gs_comm *c, void *context) {
     (void)context;
     gs_comm *part;
@@ -67,7 +67,7 @@ typedef struct on_part {
     int which;
 } on_part;
 
-/* On the rows or columns of a grid, or on part of a row. */
+/* Runs collectives on the rows or columns of a grid, or on part of a row. */
 static gs_status on_parts(gs_comm *c, void *context) {
     const on_part *o = context;
     gs_comm *part[3] = {NULL};
@@ -93,7 +93,7 @@ TEST(every_collective_is_right) {
 
 /* ---- several comms between the same ranks ---- */
 
-/* Two groups of all ranks, in opposite order, and the parent: sums and an all-gather while messages are in flight. */
+/* Two groups of all ranks, in opposite orders, and the parent run sums and an all-gather amid messages in flight. */
 static gs_status mixed(gs_comm *c, void *context) {
     (void)context;
     gs_comm *up, *down;
@@ -124,7 +124,7 @@ static gs_status mixed(gs_comm *c, void *context) {
 
 TEST(comms_do_not_disturb_each_other) {
     everywhere(mixed, NULL);
-    /* here rank 1 and process 1 send to different processes */
+    /* a layout in which rank 1 and process 1 send to different processes */
     gs_test_ranks_ok_over("shm", &(gs_test_layout){"3 processes of 2 threads", 3, {2, 2, 2}}, mixed, NULL);
     gs_test_link = &(gs_link){20e-6, 0};
     gs_test_ranks_ok(&layouts[1], mixed, NULL);
@@ -137,7 +137,7 @@ static gs_status pair_of(gs_comm *c, gs_comm **pair) {
     return gs_comm_split(c, c->rank / 2 * 2, 1, 2, pair);
 }
 
-/* In the second half, ranks 2 and 3, the one with rank 1 there gives up: every rank learns its rank in the parent. */
+/* Rank 1 of the group of ranks 2 and 3 gives up: the message on every rank names it as rank 3, as in the parent. */
 static gs_status gives_up(gs_comm *c, void *context) {
     (void)context;
     gs_comm *half;
@@ -156,13 +156,13 @@ static gs_status gives_up(gs_comm *c, void *context) {
 }
 
 TEST(a_failure_names_the_rank_of_the_parent) {
-    for (int i = 1; i < LAYOUTS; i++) { /* all layouts with a rank 3 */
+    for (int i = 1; i < LAYOUTS; i++) { /* all layouts that have a rank 3 */
         gs_test_ranks_ok(&layouts[i], gives_up, NULL);
         gs_test_ranks_checked_ok(&layouts[i], gives_up, NULL);
     }
 }
 
-/* Rank 2 waits for rank 3 (rank 1 in the group), which does not come. No rank leaves before that wait has ended. */
+/* Rank 2 waits for rank 3 (rank 1 in the group), which does not arrive. No rank leaves before this wait has ended. */
 static gs_status does_not_come(gs_comm *c, void *context) {
     atomic_bool *ended = context;
     gs_comm *half;

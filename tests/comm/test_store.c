@@ -1,4 +1,4 @@
-/* The store of the rendezvous: what it holds, and whose messages it accepts. */
+/* The rendezvous store: what it holds, and whose messages it accepts. */
 #include "tests/support/test.h"
 
 #include <arpa/inet.h>
@@ -27,7 +27,7 @@ static gs_status hear(void *context, const char *key, const char *value) {
     return GS_OK;
 }
 
-/* Listens until the store holds `wanted`, for minutes at most. */
+/* Polls the store until it holds `wanted`, for at most 300 s. */
 static void assert_heard(gs_store *s, heard *h, const char *wanted) {
     for (double end = gs_seconds() + 300; !strstr(h->all, wanted) && gs_seconds() < end;)
         assert_ok(gs_store_poll(s, 0.05, hear, h));
@@ -69,13 +69,13 @@ TEST(a_store_tells_all_what_each_has_put) {
     for (int i = 0; i < 2; i++) assert_ok(join(server, i, key, 10, &s[i]));
     put(s[0], "rank-0", "zero", NULL);
     put(s[1], "rank-1", "one", NULL);
-    put(s[1], "rank-0", "another", "zero"); /* existing entries stay */
+    put(s[1], "rank-0", "another", "zero"); /* an existing entry is not replaced */
     assert_ok(join(server, 2, key, 10, &s[2]));
     for (int i = 0; i < 3; i++) assert_heard(s[i], &h[i], "rank-0=zero;rank-1=one;");
     assert_string_equal(gs_store_address(s[2]), "127.0.0.1");
-    gs_store_leave(s[0], true); /* leaves properly, */
+    gs_store_leave(s[0], true); /* says that it leaves */
     gs_store_free(s[0]);
-    gs_store_free(s[1]); /* and this one disappears without a message */
+    gs_store_free(s[1]); /* this one disappears without a message */
     assert_heard(s[2], &h[2], "gone-1=;");
     assert_null(strstr(h[2].all, "gone-0"));
     gs_store_free(s[2]);
@@ -89,7 +89,7 @@ static gs_status count(void *context, const char *key, const char *value) {
     return GS_OK;
 }
 
-/* A member that seldom looks must not fall behind those that put. */
+/* A member that seldom polls must not fall behind those that add entries. */
 TEST(a_look_hears_all_that_has_come) {
     enum { MANY = 200 };
     const unsigned char key[GS_SECRET] = {3};
@@ -115,13 +115,13 @@ static int call(int port) {
     at.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
     int s = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
     assert_true(s >= 0);
-    const struct timeval patience = {.tv_sec = 5}; /* a store that accepts a stranger would keep it forever */
+    const struct timeval patience = {.tv_sec = 5}; /* an accepted stranger would be kept forever */
     setsockopt(s, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
     assert_int_equal(connect(s, (const struct sockaddr *)&at, sizeof at), 0);
     return s;
 }
 
-/* By kind: is silent; hangs up; sends nonsense; sends hello and a wrong proof; sends half a hello. */
+/* Calls the store and, by kind: stays silent; hangs up; sends nonsense, hello with a wrong proof, or half a hello. */
 static int come_as_stranger(int port, int kind) {
     char nonsense[3000];
     gs_hello hello;
@@ -154,7 +154,7 @@ TEST(strangers_hold_up_nobody) {
     gs_store_strangers(s, text, sizeof text);
     assert_has(text, "turned away there, of gradsum with another secret");
     assert_ok(gs_store_poll(s, 0.05, hear, &h));
-    assert_string_equal(h.all, "rank-1=here;"); /* nothing of theirs was accepted */
+    assert_string_equal(h.all, "rank-1=here;"); /* nothing from strangers was accepted */
     gs_store_free(s);
     gs_store_server_free(server);
 }
@@ -167,7 +167,7 @@ static void take(int socket, void *to, size_t bytes) {
     }
 }
 
-/* A crowd of silent callers does not push out a member that has greeted. */
+/* A crowd of silent callers does not push out a member that has sent its hello. */
 TEST(a_crowd_pushes_out_no_member) {
     enum { MANY = 300 };
     const unsigned char key[GS_SECRET] = {3};
@@ -190,7 +190,7 @@ TEST(a_crowd_pushes_out_no_member) {
     gs_store_server_free(server);
 }
 
-/* How often a thread of this process went to sleep. The calling thread does not: it yields. */
+/* How often threads of this process went to sleep. The calling thread only yields. */
 static long sleeps(void) {
     struct rusage u;
     sched_yield();
@@ -198,7 +198,7 @@ static long sleeps(void) {
     return u.ru_nvcsw;
 }
 
-/* A caller for whom no descriptor is left waits, and the store does not retry constantly. */
+/* If no descriptor is left for a caller, it waits, and the store does not retry constantly. */
 TEST(without_descriptors_the_store_rests) {
     const unsigned char key[GS_SECRET] = {7};
     gs_store_server *server = new_server(key);
@@ -210,7 +210,7 @@ TEST(without_descriptors_the_store_rests) {
     const int caller = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
     assert_int_equal(getrlimit(RLIMIT_NOFILE, &before), 0);
     few = before;
-    few.rlim_cur = (rlim_t)caller + 1; /* all numbers below it are in use */
+    few.rlim_cur = (rlim_t)caller + 1; /* all lower descriptors are in use */
     assert_int_equal(setrlimit(RLIMIT_NOFILE, &few), 0);
     const int wrong = connect(caller, (const struct sockaddr *)&at, sizeof at);
     const double end = gs_seconds() + 100;
@@ -244,7 +244,7 @@ static size_t overhear(int member, int store, unsigned char *said, size_t size) 
     }
 }
 
-/* An eavesdropper records all that a member sent, and replays it. */
+/* An eavesdropper records everything that a member sends, and replays it. */
 TEST(what_was_overheard_is_useless) {
     const unsigned char key[GS_SECRET] = {4};
     unsigned char said[20000], answer[200];
@@ -276,7 +276,7 @@ TEST(what_was_overheard_is_useless) {
     assert_true(heard_bytes > sizeof(gs_hello) + GS_MAC && heard_bytes <= sizeof said);
     const int again = call(gs_store_server_port(server));
     assert_int_equal(send(again, said, heard_bytes, MSG_NOSIGNAL), heard_bytes);
-    size_t got = 0; /* a hello with another nonce and its proof; then the old proof gets no ok */
+    size_t got = 0; /* the answer: a hello with a new nonce, and a proof, but no ok for the old proof */
     for (ssize_t n; (n = recv(again, answer + got, sizeof answer - got, 0)) > 0;) got += (size_t)n;
     assert_true(got <= sizeof(gs_hello) + GS_MAC);
     for (int i = 0; i < 30000 && gs_store_server_strangers(server) < 1; i++) usleep(10000);
@@ -299,7 +299,7 @@ TEST(a_port_in_use_is_named) {
     assert_fails(GS_E_USAGE, "is in use at 127.0.0.1: by another program, another run, or another node",
                  gs_store_server_create(&p, 1, key, &second));
     assert_null(second);
-    assert_ok(gs_store_server_create(&p, 16, key, &second)); /* of several ports it takes the next one */
+    assert_ok(gs_store_server_create(&p, 16, key, &second)); /* of several ports, the next one */
     assert_true(gs_store_server_port(second) > p.port && gs_store_server_port(second) < p.port + 16);
     gs_store_server_free(second);
     snprintf(p.host, sizeof p.host, "192.0.2.77");
@@ -345,7 +345,7 @@ TEST(frames_that_are_changed_or_repeated_are_noticed) {
     const size_t first = frame_of(&a, GS_FRAME_PUT, "rank-1\0value", 13, one);
     const size_t second = frame_of(&a, GS_FRAME_BYE, NULL, 0, two);
     again = b;
-    for (size_t have = 0; have < first; have++) { /* cut off at any byte */
+    for (size_t have = 0; have < first; have++) { /* truncated at any byte */
         b = again;
         assert_false(takes(&b, one, have));
     }
@@ -356,7 +356,7 @@ TEST(frames_that_are_changed_or_repeated_are_noticed) {
     assert_string_equal(name, "rank-1");
     assert_string_equal(value, "value");
     after = b;
-    assert_false(takes(&b, one, first)); /* repeated */
+    assert_false(takes(&b, one, first)); /* replayed */
     b = again;
     assert_false(takes(&b, two, second)); /* the previous frame is missing */
     assert_true(takes(&after, two, second));
@@ -366,7 +366,7 @@ TEST(frames_that_are_changed_or_repeated_are_noticed) {
         assert_false(takes(&b, one, first));
         one[i] ^= 1;
     }
-    gs_frames_begin(&b, key, &listener, &caller, false); /* of another connection */
+    gs_frames_begin(&b, key, &listener, &caller, false); /* another connection */
     assert_false(takes(&b, one, first));
     assert_false(gs_frame_pair(&(gs_frames){.body = "key", .bytes = 4}, &name, &value));
     assert_false(gs_frame_pair(&(gs_frames){.body = "\0value", .bytes = 7}, &name, &value));

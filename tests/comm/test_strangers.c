@@ -1,6 +1,5 @@
-/* Anybody can call a listening rank: strangers neither get in nor delay the ranks of the run. Mismatched ranks name
- * both sides.
- */
+/* Anybody can call a listening rank, but strangers neither get in nor delay the run's ranks. If ranks do not match, the
+ * message names both sides. */
 #include "tests/support/program.h"
 #include "tests/support/rank_process.h"
 
@@ -34,7 +33,7 @@ static bool has_socket(pid_t pid, unsigned long number) {
     return has;
 }
 
-/* The address at which the process listens; false: none. */
+/* The address at which the process listens; false: it does not. */
 static bool listens(pid_t pid, struct sockaddr_in *at) {
     enum { LISTEN = 10 };
     char line[256];
@@ -77,7 +76,7 @@ static int call_as_stranger(const struct sockaddr_in *at, int kind, int *answere
     return s;
 }
 
-/* Rank 1 has come and is stopped, so that rank 0 listens for it. Strangers call rank 0 first. */
+/* Rank 1 has joined but is stopped, so rank 0 listens for it. Strangers call rank 0 first. */
 TEST(strangers_do_not_get_in) {
     char folder[400];
     struct sockaddr_in at;
@@ -138,7 +137,7 @@ static void connect_both(member m[2]) {
     for (int r = 0; r < 2; r++) close(m[r].listener);
 }
 
-/* Rank `who` expects a secret that is wrong by one bit. */
+/* Rank `who` expects a secret that differs in one bit. */
 static const char *wrong_proof_is_taken(double timeout, void *context) {
     const int who = *(int *)context;
     member m[2];
@@ -163,11 +162,11 @@ TEST(both_sides_prove_who_they_are) {
     for (int who = 0; who < 2; who++) gs_test_patiently(0.3, wrong_proof_is_taken, &who);
 }
 
-/* The variable is named if the two ranks see different networks. */
+/* If two ranks are on different networks, the message names the variable to set. */
 TEST(a_rank_that_cannot_be_reached_is_named) {
     member m[2];
     meet(m, 0.2);
-    close(m[0].listener); /* no answer */
+    close(m[0].listener); /* so rank 0 does not answer */
     connect_member(&m[1]);
     assert_int_equal(m[1].status, GS_E_PEER);
     if (!strstr(m[1].message, "Connection refused") || strstr(m[1].message, "GRADSUM_ADDRESS"))
@@ -178,7 +177,7 @@ TEST(a_rank_that_cannot_be_reached_is_named) {
     close(m[1].listener);
 }
 
-/* A signal ends the wait at once, not after 60 s. */
+/* A signal ends the wait at once instead of after 60 s. */
 TEST(a_signal_ends_the_waiting) {
     static const volatile sig_atomic_t stop = 1;
     member m[2];
@@ -253,7 +252,7 @@ static gs_status keep(void *context, const char *key, const char *value) {
     return GS_OK;
 }
 
-/* A file that another user has left in the folder is rejected. */
+/* A file that another user left in the folder is rejected. */
 TEST(a_file_of_another_user_is_refused) {
     char folder[400], value[GS_STORE_VALUE] = "mine", heard[20] = "";
     bool there;

@@ -19,17 +19,17 @@ static const char *explained(const gs_waits *w) {
     return text;
 }
 
-/* Rank 0 gives up; "wait" is "ab": rank a waits for rank b. */
+/* Rank 0 gives up. In `waits`, "ab" means that rank a waits for rank b. */
 TEST(the_end_of_the_chain_is_to_blame) {
     static const struct {
-        const char *waits[6]; /* those of rank 0 first */
+        const char *waits[6]; /* rank 0's come first */
         double young;         /* the age of the last wait; 0: as old as the others */
         const char *message;
     } cases[] = {
         {{"01"}, 0, "no answer within 10 s from rank 1"},
         {{"01", "12"}, 0, "no answer within 10 s from rank 1, which waits for rank 2"},
         {{"01", "12", "23"}, 0, "no answer within 10 s from rank 1, which waits for rank 3"},
-        {{"01", "12"}, 1, "no answer within 10 s from rank 1"}, /* rank 0 itself came late */
+        {{"01", "12"}, 1, "no answer within 10 s from rank 1"}, /* rank 0 itself was late */
         {{"01", "02", "03", "12", "13"}, 0, "no answer within 10 s from ranks 2 and 3"},
         {{"01", "10"}, 0, "no answer within 10 s from rank 1; all are alive and waiting for others: "},
         {{"01", "12", "20"}, 0, "no answer within 10 s from rank 1; all are alive and waiting for others: "},
@@ -54,7 +54,7 @@ TEST(the_end_of_the_chain_is_to_blame) {
     }
 }
 
-/* A library that does not say for which rank it waits. */
+/* A library may not say for which rank it is waiting. */
 TEST(one_of_several_is_named_where_it_is_known) {
     const bool awaited[RANKS] = {false, true, true, true};
     const long pid[RANKS] = {0};
@@ -72,7 +72,7 @@ TEST(one_of_several_is_named_where_it_is_known) {
     assert_string_equal(explained(&w), "no answer within 10 s from rank 2");
 }
 
-/* "ab": nothing that rank a sends reaches rank b. The waits form a cycle: 0 for 1, 1 for 2, and 2 for 0. */
+/* "ab" means that nothing that rank a sends reaches rank b. The waits form a cycle: 0 for 1, 1 for 2, and 2 for 0. */
 TEST(a_cut_network_is_named_and_no_rank_is_blamed) {
     static const struct {
         const char *silent[4];
@@ -102,7 +102,7 @@ TEST(a_cut_network_is_named_and_no_rank_is_blamed) {
                                             "network is cut there, or a machine is down",
                                             cases[i].message);
         assert_string_equal(explained(&w), wanted);
-        pid[3] = 0x7ffffff0; /* no process has this id: it is reported first */
+        pid[3] = 0x7ffffff0; /* no process has this id, so its rank is reported first */
         assert_string_equal(
             explained(&w),
             "no answer within 10 s from rank 1, which waits for rank 3 (process 2147483632 has ended)");
@@ -155,7 +155,7 @@ TEST(a_process_shows_what_it_does) {
     assert_true(gs_process_has_ended(0x7ffffff0)); /* above the largest possible id */
 }
 
-/* Under strace a process stops briefly at each system call. It does not hang, and must not be killed. */
+/* Under strace a process stops briefly at each system call. That is not a hang, and the process must not be killed. */
 TEST(a_debugger_is_no_stop) {
     char does[80];
     for (int traced = 0; traced <= 1; traced++) {
@@ -178,7 +178,7 @@ TEST(a_debugger_is_no_stop) {
     }
 }
 
-/* /proc prints the name of a process before its state. */
+/* /proc prints the name of a process before its state, so the name must not look like a state. */
 TEST(a_name_hides_no_state) {
     static const char *const names[] = {"a) T 1", "a\nb", ")) Z"};
     char own[16], does[80];

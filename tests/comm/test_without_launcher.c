@@ -1,4 +1,4 @@
-/* Ranks started by hand: no launcher ends the others when one fails, or says which one failed. */
+/* Ranks started by hand: there is no launcher to end the others when a rank fails, or to say which rank failed. */
 #include "comm/rendezvous/rendezvous.h"
 #include "tests/support/program.h"
 #include "tests/support/rank_process.h"
@@ -10,11 +10,11 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { LONG = 90 /* s: no wait lasts this long */ };
+enum { LONG = 90 /* seconds; no wait may last this long */ };
 
 /* ---- while Gloo starts ---- */
 
-/* Rank 1 of 3 is connected and kills itself with the signal. Returns NULL if both others name it. */
+/* Rank 1 of 3 connects, then sends itself the signal. Returns NULL if both others name it. */
 static const char *ill_rank_is_not_named(double timeout, int ill, const char *wanted) {
     char folder[400], text[64];
     gs_test_new_folder(folder);
@@ -27,7 +27,7 @@ static const char *ill_rank_is_not_named(double timeout, int ill, const char *wa
     waitpid(p[1].pid, NULL, 0);
     snprintf(text, sizeof text, wanted, (long)p[1].pid);
     for (int r = 0; r < 3; r += 2) {
-        /* its process is checked before all others are connected to each other */
+        /* rank 1's process is checked before all ranks are connected to each other */
         const char *said = gs_test_rank_said(&p[r]);
         if (!strstr(said, text) && !(ill == SIGKILL && strstr(said, ": rank 1 (process ")))
             return gs_test_wrong("wanted '%s' in: %s", text, said);
@@ -71,7 +71,7 @@ static gs_status meet(int rank, const char *folder, double timeout) {
     return status;
 }
 
-/* gs_comm_fail_early does nothing in a process that has reached the rendezvous, like this one: another one calls it. */
+/* gs_comm_fail_early does nothing in a process that has reached the rendezvous, like this one, so another calls it. */
 static void fail_early(int rank, const char *folder) {
     gs_test_shell(
         NULL,
@@ -85,13 +85,13 @@ TEST(a_rank_that_fails_before_the_meeting_tells_the_others) {
     fail_early(1, folder);
     assert_fails(GS_E_FILE, "rank 0: rank 1 failed before it joined: no data at '/no/such'",
                  meet(0, folder, LONG));
-    assert_int_equal(access(folder, F_OK), 0); /* rank 2 must read the message too */
+    assert_int_equal(access(folder, F_OK), 0); /* kept, since rank 2 must read the message too */
     assert_fails(GS_E_FILE, "rank 2: rank 1 failed before it joined: no data at '/no/such'",
                  meet(2, folder, LONG));
     assert_int_not_equal(access(folder, F_OK), 0); /* the next run can create it again */
 }
 
-/* No rank has read it. */
+/* An old failure message that no rank has read is ignored. */
 TEST(old_word_is_not_believed) {
     char folder[400], path[420];
     struct timespec times[2] = {{0}, {0}};
@@ -112,7 +112,7 @@ TEST(old_word_is_not_believed) {
 
     gs_test_new_folder(folder);
     fail_early(1, folder);
-    assert_fails(GS_E_PEER, "rank 1 waited 0.2 s", meet(1, folder, 0.2)); /* the rank comes after all */
+    assert_fails(GS_E_PEER, "rank 1 waited 0.2 s", meet(1, folder, 0.2)); /* it joins after all */
     assert_int_not_equal(access(folder, F_OK), 0);
 }
 
@@ -149,7 +149,7 @@ TEST(what_differs_is_named) {
          {"rank 1 and rank 0 differ in --model (", "rank 1 and rank 0 differ in --model ("}},
     };
     const char *own = gs_test_folder();
-    /* the same files, but the test set is also used for training: the data differ from the default */
+    /* the same files, but the test set is also the training set, so the data differ from the default */
     assert_int_equal(gs_test_shell(NULL,
                                    "for set in train t10k; do for part in images-idx3 labels-idx1; do ln -s "
                                    "\"%s/t10k-$part-ubyte.gz\" %s/$set-$part-ubyte.gz || exit 1; done; done",

@@ -1,5 +1,5 @@
-/* Workers are bound to separate cores: which cores, that they stay on them, that --bind none disables it, and that
- * nothing stays bound afterwards. */
+/* Workers are bound to separate cores: which cores they get, that they stay on them, that --bind none disables binding,
+ * and that nothing stays bound afterwards. */
 #include "tests/support/training.h"
 
 #include <pthread.h>
@@ -11,7 +11,7 @@
 
 /* ---- dividing ---- */
 
-/* The CPUs of share i of n as "0 4 1", of CPUs 0 .. count-1 except those in `without`. */
+/* Share i of n, such as "0 4 1", when CPUs 0 .. count-1 except `without` are divided. */
 static const char *share_of(const int core_of[CPU_SETSIZE], int count, int without, int i, int n) {
     static char text[200];
     cpu_set_t allowed, share;
@@ -39,13 +39,13 @@ TEST(cores_are_divided) {
     assert_string_equal(share_of(plain, 5, -1, 1, 2), "2 3 4");
     assert_string_equal(share_of(twins, 8, -1, 0, 2), "0 1 4 5");
     assert_string_equal(share_of(twins, 8, -1, 3, 4), "3 7");
-    assert_string_equal(share_of(twins, 8, 4, 0, 4), "0"); /* a whole core: its usable CPUs */
+    assert_string_equal(share_of(twins, 8, 4, 0, 4), "0"); /* one whole core: its usable CPUs */
     assert_string_equal(share_of(twins, 8, -1, 0, 8), "0");
     assert_string_equal(share_of(twins, 8, -1, 1, 8), "4");
     assert_string_equal(share_of(twins, 8, -1, 0, 9), "none");
 }
 
-/* The first `count` CPUs of this thread; false: it has fewer. */
+/* The first `count` CPUs that this thread may use; false: there are fewer. */
 static bool first_cpus(int count, cpu_set_t *out) {
     cpu_set_t mine;
     assert_int_equal(sched_getaffinity(0, sizeof mine, &mine), 0);
@@ -55,7 +55,7 @@ static bool first_cpus(int count, cpu_set_t *out) {
     return CPU_COUNT(out) == count;
 }
 
-/* Runs with at most `count` CPUs and restores all; false: there are fewer. */
+/* Calls `run` with only `count` CPUs usable, then restores all; false: there are fewer. */
 static bool with_cpus(int count, void (*run)(void)) {
     cpu_set_t before, few;
     assert_int_equal(sched_getaffinity(0, sizeof before, &before), 0);
@@ -83,7 +83,7 @@ TEST(a_mask_is_respected) {
 
 /* ---- quotas ---- */
 
-/* A file below a made-up root: "sys/fs/cgroup/cpu.max". */
+/* Writes a file below a made-up root, such as "sys/fs/cgroup/cpu.max". */
 static void put(const char *root, const char *path, const char *text) {
     char *output;
     if (gs_test_shell(&output, "mkdir -p $(dirname %s/%s) && printf -- '%s' > %s/%s", root, path, text, root,
@@ -110,14 +110,14 @@ TEST(quotas_of_version_2_are_found) {
     put(root, GROUPS "a/b/memory.max", "max\\n");
     quota_is(root, 0, 8192000, 4096000);
     put(root, GROUPS "a/b/cpu.max", "50000 100000\\n");
-    put(root, GROUPS "a/cpu.max", "80000 100000\\n"); /* of a parent group: looser, */
-    put(root, GROUPS "a/memory.max", "2000000\\n");   /* tighter */
+    put(root, GROUPS "a/cpu.max", "80000 100000\\n"); /* a parent group: a looser limit, */
+    put(root, GROUPS "a/memory.max", "2000000\\n");   /* and a tighter one */
     put(root, GROUPS "a/memory.current", "1500000\\n");
     put(root, GROUPS "a/memory.stat", "anon 1\\ninactive_file 250000\\n");
     quota_is(root, 0.5, 2000000, 750000);
     put(root, GROUPS "a/memory.current", "3000000\\n");
     quota_is(root, 0.5, 2000000, 0);
-    put(root, "proc/self/cgroup", "0::/not/mounted/here\\n"); /* in a container: the mount is the group */
+    put(root, "proc/self/cgroup", "0::/not/mounted/here\\n"); /* a container mounts its own group */
     put(root, GROUPS "cpu.max", "25000 100000\\n");
     quota_is(root, 0.25, 8192000, 4096000);
 }
@@ -139,7 +139,7 @@ TEST(quotas_of_version_1_are_found) {
     quota_is(root, 0.25, 3000000, 2000100);
 }
 
-/* A real group of version 1, in which the command runs; skipped where none can be made. */
+/* Runs the command in a real cgroup of version 1; skipped where none can be created. */
 static void in_group(const char *controller, const char *file, const char *limit, const char *command,
                      const char *wanted) {
     char *output;
@@ -230,7 +230,7 @@ static gs_result train_on(const char *devices, bool bind) {
     sched_getaffinity(0, sizeof before, &before);
     gs_result result = gs_test_train(&s);
     sched_getaffinity(0, sizeof after, &after);
-    assert_true(CPU_EQUAL(&before, &after)); /* the library's caller is as free as before */
+    assert_true(CPU_EQUAL(&before, &after)); /* the calling thread is not bound afterwards */
     return result;
 }
 
@@ -247,7 +247,7 @@ static void on_two_cpus(void) {
     for (int r = 0; r < 2; r++) assert_true(CPU_EQUAL(&seen[r], &all));
     assert_int_equal(train_on("cpu,cpu,cpu", true).cpus, 0); /* more workers than CPUs */
     for (int r = 0; r < 3; r++) assert_true(CPU_EQUAL(&seen[r], &all));
-    assert_int_equal(train_on("cpu", true).cpus, 0); /* alone: it uses all */
+    assert_int_equal(train_on("cpu", true).cpus, 0); /* a single worker uses all CPUs */
     assert_true(CPU_EQUAL(&seen[0], &all));
 }
 
@@ -280,7 +280,7 @@ static void two_processes(void) {
         fail_msg("one process has CPUs %s, the other %s", line[0], line[1]);
     cpus_of_processes(2, "--bind none", line);
     assert_string_equal(line[0], line[1]);
-    cpus_of_processes(3, "", line); /* more than CPUs */
+    cpus_of_processes(3, "", line); /* more processes than CPUs */
     assert_string_equal(line[0], line[1]);
 }
 
@@ -320,8 +320,8 @@ TEST(the_transport_decides) {
         assert_int_equal(gs_cores_may_bind(t->name), strcmp(t->name, "gloo") != 0);
 }
 
-/* A table of collectives runs over several transports in order, so its ranks are alternately bound (b) and free (f).
- * OpenCL is off, since its threads may stay bound. */
+/* A table of collectives runs over one transport after the other, so its ranks are alternately bound (b) and free (f).
+ * OpenCL is disabled, since its threads may stay bound. */
 static void bound_and_free_in_turn(void) {
     char *output = gs_test_shell_output(
         0,
@@ -391,7 +391,7 @@ static void on_two(void) {
     expect_spinning(1);
 }
 
-/* Where two ranks share a CPU, a spinning one would keep the other from running. */
+/* If two ranks share a CPU, a spinning rank would keep the other from running. */
 TEST(nobody_spins_on_a_shared_cpu) {
     with_cpus(1, on_one);
     if (!with_cpus(2, on_two)) skip_because("this process may use fewer than 2 CPUs");

@@ -1,4 +1,4 @@
-/* The ledger of a device's memory records every allocation, and activations share memory. */
+/* A device's memory ledger records every allocation, and activations share memory. */
 #include "layer/layer.h"
 #include "layer/memory/arena.h"
 #include "tests/support/on_devices.h"
@@ -30,8 +30,8 @@ TEST(the_peak_is_the_moment_with_most) {
 
 /* ---- completeness ---- */
 
-/* The memory of the process, as Linux counts it, is what the ledger and the data set account for, plus some MB for the
- * program and its libraries. A layer's unrecorded buffers would add 25 MB here. At the end of a run whole tensors are
+/* The process's memory, as Linux counts it, equals that of the ledger and the data set, plus some MB for the program
+ * and its libraries. One layer's unrecorded buffers would add 25 MB here. At the end of a run, whole tensors are
  * assembled one at a time, and recorded. All at once they would take 93 MB, plus copies in flight. */
 TEST(the_process_takes_what_the_ledger_says) {
 #if defined __SANITIZE_ADDRESS__ || defined __SANITIZE_THREAD__
@@ -41,7 +41,7 @@ TEST(the_process_takes_what_the_ledger_says) {
         "--model \"conv 32 3x3 pad 1, tanh, conv 8 3x3 pad 1, tanh, flatten, linear 10\" --batch 256",
         "--model \"flatten, 8 x (linear 1000, relu), linear 10\" --batch 16 --devices cpu,cpu --tensor 2"};
     for (int i = 0; i < 2; i++) {
-        const int workers = i + 1, more = (i == 0 ? 20 : 60) << 20; /* the program; and messages */
+        const int workers = i + 1, more = (i == 0 ? 20 : 60) << 20; /* for the program, and for messages */
         char *trained = gs_test_output(0, "train %s --steps 1 --threads 1 --json", run[i]);
         char *planned = gs_test_output(0, "memory %s --steps 1 --threads 1 --json", run[i]);
         const double took = 1e6 * gs_test_number_after(trained, "\"peak_memory_mb\":"),
@@ -58,7 +58,7 @@ TEST(the_process_takes_what_the_ledger_says) {
 
 /* ---- the arena ---- */
 
-/* Whether both are needed in some step. */
+/* Whether some step needs both. */
 static bool meet(const gs_lifetime *a, const gs_lifetime *b) {
     bool found = false;
     for (int step = 0; step < 60; step++) {
@@ -69,8 +69,8 @@ static bool meet(const gs_lifetime *a, const gs_lifetime *b) {
     return found;
 }
 
-/* Generated buffers: two with overlapping lifetimes share no memory, none straddles two allocations, and at most a
- * quarter is wasted; for buffers with gaps, at most a half (resnet20's waste 7 %). */
+/* Random buffers: those with overlapping lifetimes share no memory, none straddles two allocations, and at most a
+ * quarter is wasted, or half if lifetimes have gaps (resnet20 wastes 7 %). */
 TEST(buffers_needed_at_once_share_no_place) {
     for (uint64_t n = 0; n < 200; n++) {
         draw d = {n, 1000};
@@ -82,7 +82,7 @@ TEST(buffers_needed_at_once_share_no_place) {
             const int born = one_of(&d, 30);
             assert_int_equal(
                 gs_lifetimes_add(&l, 1 + (size_t)one_of(&d, 2000), false, born, born + one_of(&d, 20)), i);
-            if (n % 4 < 2) continue; /* else some have a gap, and some of those do not return */
+            if (n % 4 < 2) continue; /* otherwise some have a gap, and some of these never resume */
             l.life[i].pause = born + one_of(&d, 5);
             l.life[i].resume = l.life[i].pause + one_of(&d, 10);
         }
@@ -110,7 +110,7 @@ static gs_status add_own(gs_layer *l, void *sum) {
     return GS_OK;
 }
 
-/* At most 0.7 of the sum that all y and dx would take with a buffer each. */
+/* Activations take at most 0.7 of the memory that a separate buffer for each y and dx would take. */
 TEST(activations_share_their_memory) {
     static const struct {
         const char *model;

@@ -1,4 +1,4 @@
-/* The memory that a process has used, and how values are copied between cores. */
+/* The peak memory of a process, and copies of values between cores. */
 #include "layer/layer.h"
 #include "tests/support/on_devices.h"
 #include "tests/support/files.h"
@@ -11,7 +11,7 @@
 
 enum { FAT = 400 << 20 };
 
-/* In the new process: becomes `gradsum train`, whose output goes to `file`. */
+/* Called in the child process: runs `gradsum train`, whose output goes to `file`. */
 static void become_a_run(const char *file) {
     const char *program = gs_test_format("%s/gradsum", GS_BUILD_DIR);
     if (!freopen(file, "w", stdout)) _exit(126);
@@ -19,7 +19,7 @@ static void become_a_run(const char *file) {
     _exit(127);
 }
 
-/* What a small process reports after this large one has started it. */
+/* A small process reports its own peak, although this large process has started it. */
 TEST(peak_memory_is_the_process_own) {
     char text[16384] = "";
     int status = -1;
@@ -38,7 +38,7 @@ TEST(peak_memory_is_the_process_own) {
         fail_msg("it reports %g MB; its parent has %d", reported, FAT / 1000000);
 }
 
-/* Lengths around that of a block, and page offsets at which one copying instruction is slow. */
+/* Lengths around the size of a block, and page offsets at which one of the copying instructions is slow. */
 TEST(copies_are_whole) {
     static const size_t lengths[] = {0, 1, 63, 1023, 1024, 1025, 2047, 2048, 2049, 5000, 16384};
     static unsigned char from[16384 + 64], to[16384 + 128];
@@ -59,7 +59,7 @@ static gs_status add_bytes(gs_layer *l, void *sum) {
     return GS_OK;
 }
 
-/* For the buffers of a model with repeated blocks. */
+/* The memory for the buffers of a model with repeated blocks. */
 static size_t bytes_of_model(const char *block, int blocks, size_t batch) {
     size_t bytes = 0;
     const char *text = gs_test_format("linear 64, %d x %s, linear 3", blocks, block);
@@ -69,19 +69,19 @@ static size_t bytes_of_model(const char *block, int blocks, size_t batch) {
     return bytes;
 }
 
-/* One more layer adds memory for its y, and none for its dx. */
+/* Another layer adds memory for its y, but none for its dx. */
 TEST(gradients_of_layers_share_buffers) {
     static const struct {
         const char *block;
-        size_t ys; /* arrays of 64 numbers that a block saves for backward */
+        size_t ys; /* arrays of 64 values that a block keeps for backward */
     } cases[] = {
         {"linear 64", 1},
         {"(linear 64, tanh)", 1},
         {"residual (linear 64, tanh, linear 64)", 2}, /* the sum overwrites the body's y */
-        {"residual (linear 64, tanh)", 2},            /* which tanh needs in its backward */
+        {"residual (linear 64, tanh)", 2},            /* tanh's backward needs the body's y */
         {"residual (linear 64 | residual (linear 64, linear 64))", 3},
     };
-    /* In the arena an array in f32 ends with two free cache lines (layer/memory/buffer_plan.c). */
+    /* in the arena, an f32 array is followed by two free cache lines (layer/memory/buffer_plan.c) */
     enum { BATCH = 7, FREE = 128 };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         const size_t more =

@@ -28,7 +28,7 @@ TEST(uniform_stays_below_1) {
     assert_true(gs_uniform(0) == 0.0f);
 }
 
-/* Compared with Python's statistics.NormalDist().inv_cdf((word + 0.5) / 2**32), rounded to f32. */
+/* Expected values: Python's statistics.NormalDist().inv_cdf((word + 0.5) / 2**32), rounded to f32. */
 TEST(normal_numbers) {
     const struct {
         uint32_t word;
@@ -41,7 +41,7 @@ TEST(normal_numbers) {
         assert_true(gs_normal(want[i].word) == want[i].normal);
         assert_true(gs_normal(~want[i].word) == -want[i].normal);
     }
-    /* 65536 steps through the distribution: its variance is 1 and its fourth moment 3 */
+    /* 65536 steps through the distribution: the variance is 1 and the fourth moment 3 */
     double squares = 0, fourths = 0;
     float before = -7;
     for (uint32_t i = 0; i < 65536; i++) {

@@ -1,9 +1,9 @@
-/* How bytes become numbers, for each channel: core/scaling.h, and its use in a run. */
+/* How each channel's bytes become floats (core/scaling.h), also in a run. */
 #include "tests/support/program.h"
 
 #include <float.h>
 
-/* Values computed by hand: channel 0 is 0 and 255, channel 1 always 51, channel 2 102 and 204. */
+/* Expected values were computed by hand: channel 0 is 0 and 255, channel 1 always 51, channel 2 102 and 204. */
 TEST(of_a_colour_set) {
     unsigned char pixels[2][3][2] = {{{0, 255}, {51, 51}, {102, 102}}, {{255, 0}, {51, 51}, {204, 204}}};
     const gs_dataset set = {.count = 2, .shape = {3, 1, 2, 0}, .images = &pixels[0][0][0]};
@@ -15,7 +15,7 @@ TEST(of_a_colour_set) {
         assert_near(s.mean.of[c], want.mean.of[c], FLT_EPSILON, 0);
         assert_near(s.std.of[c], want.std.of[c], FLT_EPSILON, 0);
     }
-    /* one scale for all: a grey image, and an image with more channels than there are scales */
+    /* one scale for all channels: a grey image, and an image with more channels than there are scales */
     const gs_dataset grey = {.count = 2, .shape = {1, 2, 3, 0}, .images = &pixels[0][0][0]};
     const gs_dataset many = {.count = 1, .shape = {6, 1, 2, 0}, .images = &pixels[0][0][0]};
     const gs_scaling of_grey = gs_dataset_scaling(&grey), of_many = gs_dataset_scaling(&many);
@@ -43,7 +43,7 @@ TEST(texts) {
     assert_string_equal(gs_by_channel_text(&(gs_by_channel){0}, text, sizeof text), "nan");
 }
 
-/* Channel counts that the images do not have. */
+/* Scalings for another number of channels than the images have. */
 TEST(other_channels) {
     const char *folder = gs_test_folder();
     assert_prints(2, "--mean has 3 numbers, one for each channel, but the images of fashion-mnist-small",

@@ -1,4 +1,4 @@
-/* --augment: which samples are changed and how, as augment.h defines it. In runs: test_augment_runs.c. */
+/* --augment: which samples are changed and how, as augment.h defines it. test_augment_runs.c tests it in runs. */
 #include "tests/support/devices.h"
 #include "tests/support/files.h"
 #include "tests/support/program.h"
@@ -30,7 +30,7 @@ static gs_dataset set_of(gs_shape shape, bool of_floats) {
 
 /* ---- each picture ---- */
 
-/* The index in a sample's picture x of element (i, j) of its augmented picture: -1 stands for zero. */
+/* The index in the original picture x of element (i, j) of the augmented picture; -1: the element is 0. */
 static int place_of(const gs_augment *a, int h, int w, const uint32_t word[8], int i, int j) {
     const int down = (int)((uint64_t)word[0] * (uint64_t)(2 * a->crop + 1) >> 32) - a->crop;
     const int right = (int)((uint64_t)word[1] * (uint64_t)(2 * a->crop + 1) >> 32) - a->crop;
@@ -87,7 +87,7 @@ TEST(each_picture_is_as_stated) {
     }
 }
 
-/* The frequency of each draw, of 9,000: each of 9 offsets 1,000 times, give or take 30; half are flipped. */
+/* How often each value is drawn in 9,000 draws: each of 9 offsets 1,000 times, give or take 30; half are flipped. */
 TEST(all_draws_are_equally_likely) {
     enum { DRAWS = 9000 };
     const gs_shape shape = {1, 3, 3, 0};
@@ -100,7 +100,7 @@ TEST(all_draws_are_equally_likely) {
     for (size_t i = 0; i < DRAWS; i++) {
         unsigned char got[9];
         gs_augment_sample(&(gs_augment){1, false, 0, false}, &d, SEED, 1, i, got);
-        places[got[4] - 1]++; /* the element that has moved to the middle */
+        places[got[4] - 1]++; /* the element that was moved to the middle */
         gs_augment_sample(&(gs_augment){0, true, 0, false}, &d, SEED, 1, i, got);
         assert_true(got[0] == 1 || got[0] == 3);
         flipped += got[0] == 3;
@@ -136,7 +136,7 @@ TEST(draws_are_independent) {
 
 /* ---- the loader ---- */
 
-/* In any division into parts, passes and micro-batches, a sample depends only on its number, the epoch and the seed. */
+/* In any division into parts, passes and micro-batches, a sample depends only on its number, epoch and seed. */
 TEST(the_layout_decides_nothing) {
     const gs_dataset d = set_of((gs_shape){3, 7, 9, 0}, false);
     static const struct {

@@ -1,4 +1,4 @@
-/* --augment in runs: workers and devices change nothing; only training uses it; its values; the record. */
+/* --augment in runs: results do not depend on workers or devices; only training augments; valid values; the record. */
 #include "tests/support/devices.h"
 #include "tests/support/files.h"
 #include "tests/support/training.h"
@@ -24,7 +24,7 @@ TEST(workers_change_no_bit) {
     assert_true(memcmp(one.weights, r.weights, r.params * sizeof(float)) != 0);
 }
 
-/* Two processes, two threads, one worker: the same SHA-256 of the weights. */
+/* Two processes, two threads and one worker give weights with the same SHA-256. */
 TEST(processes_change_no_bit) {
     static const char *const runs[] = {"train", "train --devices cpu,cpu", "train --devices cpu,cpu,cpu,cpu",
                                        "launch -n 2 -- train"};
@@ -40,7 +40,7 @@ TEST(processes_change_no_bit) {
     }
 }
 
-/* A run's test set is not augmented: eval finds the same loss with the weights. */
+/* A run's test set is not augmented: eval gets the same loss from the saved weights. */
 TEST(evaluation_sees_the_pictures_themselves) {
     gs_settings s = tiny("cpu");
     gs_result trained, tested;
@@ -52,12 +52,12 @@ TEST(evaluation_sees_the_pictures_themselves) {
     e.model = NULL;
     tested = gs_test_eval(&e);
     assert_true(trained.test_loss >= tested.test_loss && trained.test_loss <= tested.test_loss);
-    e.augment = all_three; /* has no effect there */
+    e.augment = all_three; /* has no effect in eval */
     const gs_result again = gs_test_eval(&e);
     assert_true(again.test_loss >= tested.test_loss && again.test_loss <= tested.test_loss);
 }
 
-/* OpenCL receives the same bytes: the first step's loss matches the CPU's, up to the rounding of the operators. */
+/* OpenCL receives the same bytes: the first step's loss equals the CPU's up to the operators' rounding. */
 TEST(devices_get_the_same) {
     gs_test_need_opencl();
     gs_result cpu, cl, plain;
@@ -161,7 +161,7 @@ TEST(the_record_has_it) {
     assert_has(output, "\"augment\":\t\"crop:2,flip\",", "\"labels\":\t\"fine\",");
 }
 
-/* No rank silently trains on different pictures than the others. */
+/* No rank can silently train on different pictures from the others. */
 TEST(ranks_must_agree) {
     assert_ranks_print(2, "rank 1 and rank 0 differ in --augment (flip versus none)",
                        "train --model softmax --steps 3 --threads 1", "", "--augment flip");

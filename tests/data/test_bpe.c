@@ -1,5 +1,5 @@
-/* Byte pairs: compared with the tokens of Hugging Face's tokenizers, with a loop that searches for the pair each time,
- * and by the text that comes back. */
+/* Byte pairs: compares the tokens with those of Hugging Face's tokenizers and of a loop that searches for each pair
+ * anew, and decodes them to the original text. */
 #include "core/philox.h"
 #include "core/text.h"
 #include "data/bpe_internal.h"
@@ -20,7 +20,7 @@ static uint32_t draw(uint32_t *state, uint32_t below) {
 
 /* ---- against tokenizers ---- */
 
-/* The joined pieces of the tokens are the text again. */
+/* The concatenated pieces of the tokens equal the text. */
 static void check_pieces(const gs_vocabulary *v, const uint16_t *tokens, size_t count, const char *text,
                          size_t bytes) {
     size_t at = 0, length;
@@ -71,7 +71,7 @@ static void free_bpe(void *b) {
     gs_bpe_free(b);
 }
 
-/* The bytes as tokens 0 to 255, then those in `more`, separated by spaces. The test owns it. */
+/* Tokens 0 to 255 are the bytes; `more` lists further tokens, separated by spaces. Freed at the end of the test. */
 static gs_bpe *made_of(const char *more, const char *merges) {
     char tokens[2000], *to = tokens;
     for (int byte = 0; byte < 256; byte++) {
@@ -109,15 +109,15 @@ TEST(earlier_merges_come_first) {
     b = made_of("aa aaaa", "a a\naa aa\n");
     cut_is(b, "aaa", "|aa|a|");
     cut_is(b, "aaaaaaa", "|aaaa|aa|a|");
-    /* a merged token may be joined before other pairs of the same merge are */
+    /* a merged token may be merged again before other pairs of the first merge are */
     b = made_of("aa aaa", "aa a\na a\n");
     cut_is(b, "aaaaa", "|aaa|aa|");
-    /* two ways to form the same token */
+    /* two merges that form the same token */
     b = made_of("ab bc abc", "b c\na bc\na b\nab c\n");
     cut_is(b, "abcabab", "|abc|ab|ab|");
 }
 
-/* In a text "<|endoftext|>" is one token. Without such a token, its characters are split like other words. */
+/* "<|endoftext|>" in a text is one token. Without such a token in the list, it is split like other words. */
 TEST(the_token_between_texts) {
     gs_bpe *b = made_of("ab <|endoftext|>", "a b\n");
     assert_int_equal(gs_bpe_end(b), 257);
@@ -128,7 +128,7 @@ TEST(the_token_between_texts) {
     cut_is(b, "<|endoftext|>", "|<|||e|n|d|o|f|t|e|x|t|||>|");
 }
 
-/* PCRE2's \s contains U+180E, white space until Unicode 6.3. Here it is a symbol, which takes a preceding space. */
+/* PCRE2's \s matches U+180E, white space until Unicode 6.3. Here it is a symbol, and joins a preceding space. */
 TEST(words) {
     static const char text[] = " \xe1\xa0\x8ey  \xc2\x85 caf\xc3\xa9's 12!?\n\n";
     static const size_t wanted[] = {4, 1, 4, 6, 2, 3, 2, 2};
@@ -148,8 +148,8 @@ TEST(words) {
 
 enum { MADE = 120, PIECE = 13, LONGEST = 300 };
 
-/* A random list of merges over the letters a to d; each merge joins existing tokens. `turned`: the last merge comes
- * first, which no training produces. */
+/* A random list of merges over the letters a to d; each merge combines existing tokens. `turned`: in reverse order,
+ * which no training produces. */
 static gs_bpe *drawn_list(uint32_t *random, bool turned) {
     char token[MADE][PIECE] = {"a", "b", "c", "d"}, line[MADE][2 * PIECE + 2];
     char more[MADE * PIECE] = "", merges[MADE * (2 * PIECE + 2)] = "";
@@ -172,7 +172,7 @@ static gs_bpe *drawn_list(uint32_t *random, bool turned) {
     return made_of(more, merges);
 }
 
-/* The definition: find the pair with the lowest rank, its first occurrence; join it; repeat. */
+/* The definition: find the first occurrence of the pair with the lowest rank, merge it, and repeat. */
 static size_t plainly(const gs_bpe *b, const char *text, size_t bytes, uint16_t *tokens) {
     size_t count = bytes;
     for (size_t i = 0; i < bytes; i++) tokens[i] = b->of_byte[(unsigned char)text[i]];
@@ -212,7 +212,7 @@ TEST(as_a_plain_loop) {
 
 /* ---- there and back ---- */
 
-/* Every code point, in a mixed order: a text of about 4 MB. */
+/* A text of about 4 MB with every code point, in mixed order. */
 TEST(every_character_comes_back) {
     enum { CODES = 0x110000, BYTES = 4 * CODES };
     char *text = gs_test_malloc(BYTES + 1);
@@ -221,7 +221,7 @@ TEST(every_character_comes_back) {
     gs_vocabulary v;
     for (uint32_t i = 1; i < CODES; i++) {
         const uint32_t code =
-            (uint32_t)((uint64_t)i * 7919 % CODES); /* 7919 is coprime to the count: each one once */
+            (uint32_t)((uint64_t)i * 7919 % CODES); /* 7919 is coprime to CODES: each comes once */
         if (code >= 0xd800 && code <= 0xdfff) continue;
         bytes += (size_t)gs_utf8_write(code, text + bytes);
     }
@@ -280,11 +280,11 @@ TEST(as_texts_and_back) {
     assert_ok(gs_bpe_read(tokens, merges, "texts", &again));
     assert_true(gs_bpe_same(v.bpe, again));
     strrchr(merges, '\n')[0] = '\0';
-    strrchr(merges, '\n')[1] = '\0'; /* one fewer */
+    strrchr(merges, '\n')[1] = '\0'; /* one merge fewer */
     assert_ok(gs_bpe_read(tokens, merges, "texts", &other));
     assert_false(gs_bpe_same(v.bpe, other));
     assert_ok(gs_vocabulary_copy(&v, &copy));
-    gs_vocabulary_free(&v); /* the copy also holds it */
+    gs_vocabulary_free(&v); /* the copy shares v.bpe */
     assert_true(gs_bpe_same(copy.bpe, again));
     assert_int_equal(gs_vocabulary_start(&copy), gs_bpe_end(again));
     gs_vocabulary_free(&copy);

@@ -8,7 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* vocab.json of the bytes, followed by `more`: ", \"ab\": 256". `drop`: a byte to leave out; -1: none. */
+/* A vocab.json with the bytes, followed by `more`, such as ", \"ab\": 256". `drop`: a byte to leave out; -1: none. */
 static char *vocabulary_of(const char *more, int drop) {
     enum { MOST = 8000 };
     char *text = gs_test_malloc(MOST), one[5];
@@ -23,7 +23,7 @@ static char *vocabulary_of(const char *more, int drop) {
     return text;
 }
 
-/* A folder with both files; NULL leaves a file out. The folder's name stays the same. */
+/* A folder with both files; NULL leaves a file out. The folder's name is always the same. */
 static const char *folder_of(const char *vocabulary, const char *merges) {
     const char *folder = gs_test_format("%s/pairs", gs_test_folder());
     gs_file_remove_folder(folder);
@@ -167,7 +167,7 @@ TEST(files_that_are_none) {
                  gs_bpe_load(folder_of(whole, lines), &b));
 }
 
-/* One token too many for 16 bits. */
+/* One token more than 16 bits can number. */
 TEST(too_many_tokens) {
     enum { MORE = 65536 - 256, EACH = 16 };
     char *more = gs_test_malloc((MORE + 1) * EACH), *at = more;
@@ -215,7 +215,7 @@ TEST(damaged_metadata) {
 
 /* ---- commands ---- */
 
-/* A text of many words, with multi-byte characters. */
+/* A text of many words, some with multi-byte characters. */
 static const char *text_file(void) {
     const char *path = in_folder(gs_test_folder(), "text.txt");
     FILE *f = gs_test_open(path, "w");
@@ -231,7 +231,7 @@ static double field_of(const char *output, const char *name) {
     return value;
 }
 
-/* What train saves works without the tokenizer's files. */
+/* Weights saved by train work without the tokenizer's files. */
 TEST(a_model_carries_its_pairs) {
     const char *text = text_file();
     const char *golden = gs_test_source("tests/golden/bpe");
@@ -268,7 +268,7 @@ TEST(a_model_carries_its_pairs) {
     output = gs_test_output(0, "generate --load %s --prompt \"hackers won't\" --length 3 --json 2>/dev/null",
                             path);
     assert_true(field_of(output, "prompt_tokens") < 13);
-    /* whole characters, unchanged */
+    /* the multi-byte character is whole and unchanged */
     output = gs_test_output(0, "generate --load %s --prompt caf\xc3\xa9 --length 1 2>/dev/null", path);
     assert_int_equal(strncmp(output, "caf\xc3\xa9", 5), 0);
     assert_prints(2, "--prompt: byte 1 (line 1) is 0xff, which begins no whole character",

@@ -1,4 +1,4 @@
-/* CIFAR-10 and CIFAR-100: small made-up sets. */
+/* CIFAR-10 and CIFAR-100, tested with small made-up sets. */
 #include "core/text.h"
 #include "tests/support/files.h"
 #include "tests/support/pictures.h"
@@ -14,7 +14,7 @@ static unsigned char pixel(int id, int p) {
     return (unsigned char)(id * 31 + p * 7 + p / 1024);
 }
 
-/* A file of `count` records; sample i has id first + i and the labels that follow from the id. */
+/* Writes a file of `count` records; sample i has the id first + i, which determines its labels. */
 static void write_records(const char *folder, const char *name, int first, int count, bool hundred) {
     FILE *f = gs_test_open(in_folder(folder, name), "wb");
     for (int i = first; i < first + count; i++) {
@@ -25,7 +25,7 @@ static void write_records(const char *folder, const char *name, int first, int c
     assert_int_equal(fclose(f), 0);
 }
 
-/* 5 x 2 samples for training, 3 for testing. */
+/* Five files of 2 samples for training, and 3 samples for testing. */
 static void write_ten(const char *folder) {
     for (int i = 0; i < 5; i++) {
         const char *name = gs_test_format("data_batch_%d.bin", i + 1);
@@ -93,14 +93,14 @@ static void assert_names(const char *where, gs_labels labels, int count, const c
     gs_dataset_free(d);
 }
 
-/* The names of the classes, one per line; a file with too few names counts as none. */
+/* Class names are read one per line; a file with too few names is ignored. */
 static void check_names(const char *folder) {
     const char *ten = in_folder(folder, "cifar-10-batches-bin"),
                *hundred = in_folder(folder, "cifar-100-binary");
     char fine[800] = "", coarse[800] = "";
     for (int i = 0; i < 100; i++) gs_append(fine, sizeof fine, "fine_%d\n", i);
     for (int i = 0; i < 20; i++) gs_append(coarse, sizeof coarse, "c %d\r\n", i);
-    assert_names(ten, GS_LABELS_FINE, 0, NULL); /* there is only one line */
+    assert_names(ten, GS_LABELS_FINE, 0, NULL); /* the file has only one line */
     assert_names(hundred, GS_LABELS_FINE, 0, NULL);
     write_bytes(ten, "batches.meta.txt", "a\nb\nc\nd\ne\nf\ng\nh\ni\nj", 19);
     write_bytes(hundred, "fine_label_names.txt", fine, strlen(fine));
@@ -120,7 +120,7 @@ TEST(names) {
     check_names(folder);
 }
 
-/* tar unpacks the archives. */
+/* Archives are unpacked by tar. */
 TEST(archives) {
     const char *folder = gs_test_folder(), *archive = in_folder(folder, "cifar-10-binary.tar.gz");
     gs_dataset *d;
@@ -167,7 +167,7 @@ TEST(bad_records) {
                  gs_dataset_load(hundred, GS_TRAIN, &d));
 }
 
-/* Models train on it without options, saved weights store its scaling, and labels can be chosen. */
+/* Models train on CIFAR without options, saved weights store its scaling, and the labels can be chosen. */
 TEST(program) {
     const char *ten = gs_test_folder(), *hundred = gs_test_folder();
     write_ten(ten);

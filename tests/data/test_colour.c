@@ -1,4 +1,4 @@
-/* Colour pictures made from grey ones: their bytes, and what a model can learn from them. */
+/* Colour pictures generated from grey ones: their bytes, and what a model can learn from them. */
 #include "tests/support/files.h"
 #include "tests/support/training.h"
 
@@ -45,7 +45,7 @@ TEST(the_same_bytes_everywhere) {
                "f1c632515bb9d90fb27d5a703824530d3e5ba6b84207f2609e7f6f85e63ad104");
 }
 
-/* Where the white square lies: the only one of 25 positions with a single colour. */
+/* Whether the white square is at this offset: of the 25 positions, it is the only one with a single colour. */
 static bool is_plain(const unsigned char *picture, int down, int right) {
     for (int c = 0; c < 3; c++)
         for (int i = 0; i < 28; i++)
@@ -56,7 +56,7 @@ static bool is_plain(const unsigned char *picture, int down, int right) {
     return true;
 }
 
-/* All 25 positions are drawn, about equally often: of 2,500 draws each one gets 100, give or take 10. */
+/* All 25 positions are about equally frequent: in 2,500 draws each one comes 100 times, give or take 10. */
 TEST(places_are_drawn) {
     enum { DRAWS = 2500 };
     unsigned char white[GS_COLOUR_GREY], picture[PICTURE];
@@ -78,8 +78,8 @@ TEST(places_are_drawn) {
                      at[place / 5][place % 5], DRAWS);
 }
 
-/* What a linear model could use: the mean of a byte inside the object and outside. They agree up to the error of a mean
- * of DRAWS draws, each at most 128 from the middle: 4 standard errors. */
+/* What a linear model could use: the mean of a byte inside the object and outside it. Both agree within 4 standard
+ * errors of a mean of DRAWS draws, each at most 128 from the middle. */
 TEST(the_mean_tells_nothing) {
     enum { DRAWS = 20000, AT = 16 * 32 + 16 };
     unsigned char white[GS_COLOUR_GREY], black[GS_COLOUR_GREY] = {0}, picture[PICTURE];
@@ -93,7 +93,7 @@ TEST(the_mean_tells_nothing) {
     for (int c = 0; c < 3; c++) assert_near(object[c] / DRAWS, ground[c] / DRAWS, 4 * 128 / 141.4, 0);
 }
 
-/* A different split, sample number or seed gives different pictures. */
+/* Another split, sample number or seed gives another picture. */
 TEST(each_has_its_own_draws) {
     unsigned char black[GS_COLOUR_GREY] = {0}, picture[5][PICTURE];
     gs_colour_picture(1, GS_TRAIN, 0, black, picture[0]);

@@ -1,4 +1,4 @@
-/* Tables of numbers in text files: what loads, what does not, and runs on them. */
+/* Tables of numbers in text files: which load, which do not, and runs on them. */
 #include "data/csv_set.h"
 #include "tests/support/files.h"
 #include "tests/support/program.h"
@@ -40,7 +40,7 @@ TEST(targets_load) {
     gs_dataset_free(d);
 }
 
-/* In a single file every tenth sample is for testing. */
+/* With a single file, every tenth sample is for testing. */
 TEST(one_file) {
     const char *path = in_folder(gs_test_folder(), "all.csv");
     write_times(path, "1,2,1\n", 9);
@@ -91,7 +91,7 @@ TEST(what_is_wrong) {
             fail_msg("case %zu: wanted '%s', got %d: %s", i, cases[i].says, (int)status, gs_message());
     }
     assert_fails(GS_E_FILE, " has no test.csv", gs_dataset_load(folder, GS_TEST, &d));
-    write_text(in_folder(folder, "train-images.npy"), ""); /* now the table is no data set */
+    write_text(in_folder(folder, "train-images.npy"), ""); /* now the folder counts as .npy */
     assert_fails(GS_E_FILE, " has no train-labels.npy", gs_dataset_load(folder, GS_TRAIN, &d));
     assert_fails(
         GS_E_USAGE, "only CIFAR-100 has coarse labels",

@@ -1,5 +1,5 @@
-/* Pictures in folders: which files are found and how they are labelled; that nothing depends on the number of
- * threads; and how a run reacts to a broken file. */
+/* Pictures in folders: which files are found, how they are labelled, and how a run reacts to a broken file. The number
+ * of threads must not matter. */
 #include "data/folder_set.h"
 #include "tests/support/files.h"
 #include "tests/support/pictures.h"
@@ -21,7 +21,7 @@ static const char *make_set(void) {
             write_picture(folder, name, id, 20 + 3 * id, 40 - id);
         }
     write_picture(folder, "val/b\xc3\xa4r/x.JPEG", 1, 30, 30);
-    write_picture(folder, "val/cow/x.PNG", 2, 30, 30); /* a JPEG: its name does not matter */
+    write_picture(folder, "val/cow/x.PNG", 2, 30, 30); /* in fact a JPEG: the name does not matter */
     write_bytes(folder, "train/ant/.hidden.jpg", "x", 1);
     write_bytes(folder, "train/ant/notes.txt", "x", 1);
     write_bytes(folder, "train/list.txt", "x", 1);
@@ -55,7 +55,7 @@ TEST(files_and_labels) {
     for (int i = 0; i < 12; i++) assert_int_equal(labels[i], i < 3 ? 0 : i < 7 ? 1 : 2);
     assert_string_equal(gs_folder_name(&train->folder->list, 4), "b\xc3\xa4r/1.png");
     assert_int_equal(test->count, 2);
-    assert_int_equal(test->classes, 3); /* though class 0 has no picture here */
+    assert_int_equal(test->classes, 3); /* although class 0 has no test picture */
     assert_ok(gs_dataset_gather(test, NULL, 0, 2, NULL, labels));
     assert_int_equal(labels[0], 1);
     assert_int_equal(labels[1], 2);
@@ -64,7 +64,7 @@ TEST(files_and_labels) {
                  gs_dataset_check_labels(train, 2));
 }
 
-/* As Kaggle packs pictures: next to tables that describe them. */
+/* Pictures as Kaggle packs them, next to tables that describe them. */
 TEST(tables_beside_pictures) {
     const char *folder = make_set();
     write_bytes(folder, "train.csv", "id,label\n0,ant\n", 15);
@@ -93,7 +93,7 @@ static void gather_all(const gs_dataset *d, const gs_augment *a, unsigned char *
     assert_ok(gs_augment_gather(a, d, 5, 2, order, 12, x, y));
 }
 
-/* With one thread, two or five: the same bytes. */
+/* One, two and five threads decode the same bytes. */
 TEST(same_bytes) {
     const char *folder = make_set();
     const gs_augment all[] = {{0}, {3, true, 4, false}, {0, true, 0, true}};
@@ -116,7 +116,7 @@ TEST(same_bytes) {
     }
 }
 
-/* The mean and deviation of gathered pixels; all 12 pictures, fewer than the sample size. */
+/* The scaling is the mean and deviation of the gathered pixels. All 12 pictures count, fewer than the sample size. */
 TEST(scaling) {
     gs_dataset *d = load(make_set(), GS_TRAIN, (gs_folder_options){0});
     unsigned char x[12 * PIXELS];
@@ -168,7 +168,7 @@ TEST(wrong_folders) {
     assert_fails(GS_E_FILE, "neither val nor test", try_load(folder, GS_TEST, (gs_folder_options){0}));
 }
 
-/* Refused for its size, before anything is read. */
+/* The file is rejected for its size, before anything is read. */
 TEST(a_file_that_is_too_large) {
     const char *folder = make_set();
     const char *path = gs_test_format("%s/train/cow/2.jpg", folder);
@@ -236,7 +236,7 @@ TEST(loader_ends) {
     const char *path = gs_test_format("%s/train/ant/0.jpg", folder);
     struct stat st;
     assert_int_equal(stat(path, &st), 0);
-    assert_int_equal(truncate(path, st.st_size - 60), 0); /* after the start */
+    assert_int_equal(truncate(path, st.st_size - 60), 0); /* damaged after training has started */
     gs_schedule schedule = {
         .count = 12, .batch = 1, .parts = 1, .mine = 1, .passes = 1, .most = 1, .epochs = 3};
     gs_loader *loader;
@@ -283,7 +283,7 @@ TEST(runs) {
     assert_prints(0, "augment  resized_crop,flip", RUN "%s --augment flip,resized_crop", folder);
 }
 
-/* A broken file in a later rank's part ends all ranks, with one message. */
+/* A broken file in another rank's part ends all ranks, with a single message. */
 TEST(broken_runs) {
     const char *folder = make_set();
     const char *path = gs_test_format("%s/val/cow/x.PNG", folder);

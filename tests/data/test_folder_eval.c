@@ -1,11 +1,11 @@
-/* eval and predict on an image folder: what they take from the weights file and from the folder names. */
+/* eval and predict on an image folder: what they read from the weights file and from the folder names. */
 #include "tests/support/files.h"
 #include "tests/support/pictures.h"
 #include "tests/support/program.h"
 
 #include <unistd.h>
 
-/* Two classes of four pictures, and two of each for testing. */
+/* Two classes of four pictures each, and two more of each for testing. */
 static const char *make_set(void) {
     const char *folder = gs_test_folder();
     static const char *const classes[] = {"ant", "b\xc3\xa4r"};
@@ -34,7 +34,7 @@ TEST(the_size_is_the_models) {
                       same[] = "holds a model for images (3,16,16); leave --size out, or give 16";
     char *said = gs_test_output(0, "eval --size 16 --threads 1 --load %s --data %s", w, folder);
     char *unsaid = gs_test_output(0, "eval --threads 1 --load %s --data %s", w, folder);
-    *strstr(said, ", 1 worker") = *strstr(unsaid, ", 1 worker") = 0; /* drops their speed */
+    *strstr(said, ", 1 worker") = *strstr(unsaid, ", 1 worker") = 0; /* cuts off the speed */
     assert_string_equal(said, unsaid);
     assert_prints(0, "logits (4, 2)", "predict --load %s --data %s -o %s/p.npy", w, folder, gs_test_folder());
     assert_prints(0, "test accuracy", "eval --load %s --data %s --report %s/r.html", w, folder,
@@ -48,7 +48,7 @@ TEST(the_size_is_the_models) {
     assert_prints(2, "--size is for image folders", "train --size 224 --epochs 1");
 }
 
-/* A model whose images are not square fits no image folder; other data are unaffected. */
+/* A model for images that are not square works with no image folder; other data are unaffected. */
 TEST(models_of_other_data) {
     const char *folder = make_set();
     const char *w = gs_test_format("%s/w.safetensors", gs_test_folder());
@@ -59,7 +59,7 @@ TEST(models_of_other_data) {
 
 /* ---- one folder too low ---- */
 
-/* Runs with --data `at` in the folder `cwd`. */
+/* Runs train with --data `at` in the folder `cwd`; the output must contain `part`. */
 static void assert_says(const char *cwd, const char *at, const char *part) {
     assert_shell_prints(1, part, "cd %s && %s/gradsum train --data %s", cwd,
                         realpath(GS_BUILD_DIR, (char[4096]){0}), at);
@@ -81,7 +81,7 @@ TEST(pictures_in_the_wrong_place) {
 
 /* ---- the names ---- */
 
-/* What eval --confusion prints after its first line, on a terminal of this many columns. */
+/* What eval --confusion prints after its first line on a terminal with this many columns. */
 static char *confusion(const char *w, const char *folder, int columns) {
     char *output =
         gs_test_shell_output(0, "COLUMNS=%d %s/gradsum eval --load %s --data %s --threads 1 --confusion",
@@ -101,7 +101,7 @@ TEST(classes_have_their_names) {
     const char *folder = make_set(), *w = train(folder);
     assert_head(w, folder, 80, "\nlabel   taken for\n         0    1  accuracy\n0 ant  ");
     assert_head(w, folder, 24, "\nlabel  samples  accuracy  most often taken for\nant          2 ");
-    /* a longer name, and one that is too long for a row */
+    /* a longer name, and one too long for a row */
     assert_int_equal(
         rename(in_folder(folder, "train/ant"), in_folder(folder, "train/a\x1b little black ant")), 0);
     assert_int_equal(rename(in_folder(folder, "val/ant"), in_folder(folder, "val/a\x1b little black ant")),
@@ -119,7 +119,7 @@ TEST(classes_have_their_names) {
     assert_has(output, "\"names\":[\"a\\\\x1b little black ant\",\"b\xc3\xa4r\"]");
 }
 
-/* On the page of eval a picture is at most 96 pixels wide and high: a side of 224 shows every third pixel. */
+/* On eval's page a picture is at most 96 pixels wide and high, so a side of 224 shows every third pixel. */
 TEST(large_pictures_are_shown_small) {
     const char *folder = make_set(), *to = gs_test_folder();
     assert_prints(0, "saved",
@@ -136,7 +136,7 @@ TEST(large_pictures_are_shown_small) {
     assert_int_equal(strlen(gs_test_field(picture, "bytes")->valuestring), (3 * 74 * 74 + 2) / 3 * 4);
 }
 
-/* .jfif is a JPEG; unreadable files are counted, and a class that contains nothing else is named. */
+/* .jfif files are JPEGs. Unreadable files are counted, and a class with no others is named. */
 TEST(pictures_left_out_are_counted) {
     const char *folder = gs_test_folder();
     write_picture(folder, "train/ant/a.JFIF", 1, 24, 20);

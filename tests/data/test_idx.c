@@ -1,4 +1,4 @@
-/* IDX files as data sets: what loads, and what does not. Then gzipped files: the stream is damaged at every byte. */
+/* IDX files as data sets: which load and which do not. Gzipped files are also damaged at every byte. */
 #include "tests/support/files.h"
 
 #include <fcntl.h>
@@ -57,7 +57,7 @@ TEST(loads_plain_and_gzipped) {
     write_gzip(dotted, "train-labels.idx1-ubyte.gz", labels3, sizeof labels3);
     check_good(dotted);
 
-    const char *misnamed = gs_test_folder(); /* browsers unpack and keep the name, or the reverse */
+    const char *misnamed = gs_test_folder(); /* browsers unpack a file and keep its name, or the reverse */
     write_gzip(misnamed, TRAIN_IMAGES, images3, sizeof images3);
     write_raw(in_folder(misnamed, "train-labels-idx1-ubyte.gz"), labels3, sizeof labels3);
     check_good(misnamed);
@@ -91,7 +91,7 @@ TEST(small_set_is_balanced) {
     }
 }
 
-/* The small set is the first images of each class of the full set. If that is missing, a message says how to get it. */
+/* The small set holds the full set's first images of each class. If that is missing, a message tells how to get it. */
 TEST(full_set) {
     gs_dataset *full, *small;
     if (access("/usr/share/datasets/fashion-mnist", F_OK) != 0) {
@@ -153,7 +153,7 @@ TEST(wrong_places) {
 TEST(unreadable_file) {
     const char *folder = good_folder();
     bool root = geteuid() == 0;
-    if (root) { /* root may read everything: drop its rights for a moment */
+    if (root) { /* root may read everything, so drop its rights briefly */
         const char *above = gs_test_format("%s/..", folder);
         assert_int_equal(chmod(folder, 0755), 0);
         assert_int_equal(chmod(above, 0711), 0);
@@ -222,7 +222,7 @@ TEST(damaged_files) {
         write_raw(in_folder(folder, bad[i].name), bad[i].bytes, bad[i].count);
         assert_fails(GS_E_FORMAT, bad[i].part, gs_dataset_load(folder, GS_TRAIN, &d));
         assert_null(d);
-        unlink(in_folder(folder, bad[i].name)); /* the same bytes, gzipped */
+        unlink(in_folder(folder, bad[i].name)); /* now the same bytes, gzipped */
         const char *gz = gs_test_format("%s.gz", bad[i].name);
         write_gzip(folder, gz, bad[i].bytes, bad[i].count);
         gs_status st = gs_dataset_load(folder, GS_TRAIN, &d);
@@ -264,7 +264,7 @@ TEST(gather) {
     gs_dataset_free(NULL);
 }
 
-/* A header that promises 2 GB allocates no memory if the file is too small. */
+/* A header that announces 2 GB causes no allocation if the file is too small. */
 TEST(promises_too_much) {
     const unsigned char labels[] = {0, 0, 8, 1, 127, 255, 255, 255, 1, 2, 3};
     const char *folder = good_folder();
@@ -280,7 +280,7 @@ TEST(promises_too_much) {
                  gs_dataset_load(folder, GS_TRAIN, &d));
 }
 
-/* Bytes after the array take no memory: of 16 MB of zeros only 4 bytes are unzipped. */
+/* Bytes after the array take no memory: only 4 bytes of 16 MB of zeros are decompressed. */
 TEST(holds_too_much) {
     const size_t bytes = 1 << 24;
     unsigned char *labels = gs_test_calloc(bytes, 1);
@@ -297,7 +297,7 @@ TEST(holds_too_much) {
     assert_non_null(strstr(gs_message(), "has 16777216 bytes; at most 12 can be read"));
 }
 
-/* A gzip file that ends early or has one wrong byte is never accepted: every byte is tried. */
+/* A gzip file that ends early or has one wrong byte is never accepted; tries every byte. */
 TEST(damaged_gzip) {
     const char *folder = gs_test_folder(), *name = "train-images-idx3-ubyte.gz";
     unsigned char idx[2000] = {0, 0, 8, 3, 0, 0, 0, 31, 0, 0, 0, 8, 0, 0, 0, 8}, gz[4000];
@@ -316,7 +316,7 @@ TEST(damaged_gzip) {
             assert_non_null(
                 strstr(gs_message(),
                        "train-images-idx3-ubyte.gz: damaged gzip stream: unexpected end of file after "));
-        if (cut == size - 8) /* all of the data, but not the checksum */
+        if (cut == size - 8) /* all of the data, without the checksum */
             assert_non_null(strstr(gs_message(), "after 2000 bytes"));
     }
     for (size_t at = 0; at < size; at++) {
@@ -336,7 +336,7 @@ TEST(damaged_gzip) {
                  gs_dataset_load(folder, GS_TRAIN, &d));
 }
 
-/* A second stream continues the data; zero padding at the end of a block is ignored. */
+/* A second gzip stream continues the data; zero padding up to the end of a block is ignored. */
 TEST(behind_a_gzip_stream) {
     const char *folder = gs_test_folder(), *name = "train-images-idx3-ubyte.gz";
     write_raw(in_folder(folder, TRAIN_LABELS), labels3, sizeof labels3);

@@ -1,4 +1,4 @@
-/* The loader: which samples it delivers, that they are complete, and how it limits its rate. */
+/* The loader: which samples it delivers, whether all of them arrive, and how it limits its rate. */
 #include "tests/support/training.h"
 
 #include <math.h>
@@ -29,7 +29,7 @@ typedef struct schedule_case {
     uint64_t steps;
 } schedule_case;
 
-/* Ragged last batches and passes, batches with empty parts, passes without samples, and one batch of all samples. */
+/* Short last batches and passes, batches with empty parts, passes without samples, and one batch of all samples. */
 static const schedule_case schedule_cases[] = {{10, 1, 1, 4, 0},      {10, 3, 1, 100, 0},  {10, 3, 2, 2, 0},
                                                {COUNT, 1, 1, 1, 0},   {COUNT, 8, 5, 3, 0}, {4, 8, 1, 128, 0},
                                                {COUNT, 1, 7, 128, 2}, {10, 2, 1, 2, 15},   {1, 1, 1, 1, 200}};
@@ -47,7 +47,7 @@ static gs_schedule schedule_of(const schedule_case *c, int first_part, int mine)
                          .steps = c->steps};
 }
 
-/* The micro-batches from nested loops, in the order of a step; false: the micro-batch is not the next one. */
+/* The micro-batches in the order of a step, from nested loops. */
 typedef struct expected {
     gs_schedule_position at;
     const gs_schedule *schedule;
@@ -110,7 +110,7 @@ TEST(schedule_follows_the_step) {
     }
 }
 
-/* One worker with four of eight virtual shards gets what four workers with one shard each get, batch by batch. */
+/* In each batch, a worker with four of eight virtual shards gets what four workers with one shard each would get. */
 TEST(several_parts_come_in_their_order) {
     gs_schedule four = {.count = COUNT,
                         .batch = 20,
@@ -144,13 +144,13 @@ TEST(several_parts_come_in_their_order) {
             samples += done;
         }
     assert_false(gs_schedule_next(&four, &at, &micro_batch));
-    /* 20 = 3 + 3 + 3 + 3 and 2 + 2 + 2 + 2; in the last batch, of 3, parts 4 to 7 are empty */
+    /* 20 = 4 * 3 + 4 * 2; the last batch has 3 samples, and its parts 4 to 7 are empty */
     assert_int_equal(samples, 2 * 5 * 8);
 }
 
 /* ---- the loader's samples ---- */
 
-/* Compares all micro-batches of one part's schedule with the samples; returns the number of micro-batches. */
+/* Compares all micro-batches of one part's schedule with the expected samples; returns their number. */
 static int drain(const gs_schedule *s, double bytes_per_s, int most) {
     const gs_dataset *set = small_set();
     static uint32_t order[COUNT];
@@ -185,7 +185,7 @@ TEST(every_sample_comes_whole) {
         }
 }
 
-/* A run may end at any time: after 0, 1, ... micro-batches, while the loader sleeps or works. */
+/* A run may end at any time: after 0, 1, ... micro-batches, while the loader is sleeping or working. */
 TEST(it_can_be_freed_at_any_moment) {
     gs_schedule s = schedule_of(&(schedule_case){3, 1, 1, 3, 0}, 0, 1);
     for (int micro_batches = 0; micro_batches < 80; micro_batches++)
@@ -193,7 +193,7 @@ TEST(it_can_be_freed_at_any_moment) {
     gs_loader_free(NULL);
 }
 
-/* A worker without samples, in batches with fewer samples than workers, gets an empty micro-batch for each batch. */
+/* In batches with fewer samples than workers, a worker without samples gets one empty micro-batch per batch. */
 TEST(a_worker_may_have_nothing) {
     gs_schedule s = schedule_of(&(schedule_case){4, 8, 1, 128, 0}, 7, 1);
     assert_int_equal(drain(&s, 0, 1000000), EPOCHS * ((COUNT + 3) / 4));
@@ -206,13 +206,13 @@ TEST(a_pace_is_kept) {
     assert_near(gs_throttle_until(&p, 50, 200), 52, 1e-12, 0);
     assert_near(gs_throttle_until(&p, 50.5, 100), 53, 1e-12, 0); /* queued after the earlier request */
     assert_near(gs_throttle_until(&p, 53, 50), 53.5, 1e-12, 0);
-    assert_near(gs_throttle_until(&p, 60, 10), 60.1, 1e-12, 0); /* idle from 53.5 on: no time is saved up */
+    assert_near(gs_throttle_until(&p, 60, 10), 60.1, 1e-12, 0); /* idle since 53.5, which gives no credit */
     assert_near(gs_throttle_until(&p, 60, 10), 60.2, 1e-12, 0);
     gs_throttle none = {0};
     assert_near(gs_throttle_until(&none, 60, 1e18), 60, 0, 0);
 }
 
-/* In any busy period, exactly rate times time is moved. */
+/* In a busy period exactly rate times time is transferred. */
 TEST(a_pace_neither_drifts_nor_bursts) {
     gs_throttle p = {.rate = 1e6};
     double now = 1000, moved = 0;
@@ -224,15 +224,15 @@ TEST(a_pace_neither_drifts_nor_bursts) {
     }
 }
 
-/* The same samples, only later. 309 samples of 7 bytes at 200,000 bytes a second: 11 ms. */
+/* The same samples, only later: 309 samples of 7 bytes at 200,000 bytes per second take 11 ms. */
 TEST(a_throttled_loader_brings_the_same) {
     gs_schedule s = schedule_of(&schedule_cases[0], 0, 1);
     assert_int_equal(gs_sample_bytes(small_set()), PIXELS + 1);
     assert_int_equal(drain(&s, 2e5, 1000000), drain(&s, 0, 1000000));
 }
 
-/* At a byte per second the first micro-batch would take 28 s; the run ends sooner. A loader that slept on would still
- * end, but far too late: the alarm then ends the test. */
+/* At one byte per second the first micro-batch would take 28 s, but the run ends sooner. If the loader kept sleeping,
+ * the alarm would end the test. */
 TEST(a_throttled_loader_can_be_freed) {
     gs_schedule s = schedule_of(&schedule_cases[0], 0, 1);
     for (int i = 0; i < 5; i++) assert_int_equal(drain(&s, 1e-3, 0), 0);
@@ -240,7 +240,7 @@ TEST(a_throttled_loader_can_be_freed) {
 
 /* ---- in a run ---- */
 
-/* The timing of samples does not change what is learned. */
+/* The timing of samples does not change the weights. */
 TEST(throttling_changes_no_weight) {
     gs_settings s = gs_test_options("--model 'flatten, linear 10' --devices cpu,cpu,cpu --threads 1 "
                                     "--batch 100 --steps 10");
@@ -265,7 +265,7 @@ TEST(the_program_throttles) {
     assert_prints(2, "--throttle needs a value: MB/S", "train --throttle");
 }
 
-/* For any batch: every cut is at a multiple of G; the parts are consecutive and differ by at most one group. */
+/* In any batch, every boundary is a multiple of G; the parts are consecutive and differ by at most one group. */
 TEST(groups_stay_together) {
     for (size_t total = 0; total <= 70; total++)
         for (size_t together = 0; together <= 20; together += together == 0 ? 1 : 3)

@@ -1,4 +1,4 @@
-/* .npy files as data: what loads, what does not, and runs on them. */
+/* .npy files as data: which load, which do not, and runs on them. */
 #include "io/npy.h"
 #include "tests/support/files.h"
 #include "tests/support/program.h"
@@ -7,7 +7,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* A file of version 1 with this header text and these bytes; the text is padded as NumPy pads it. */
+/* Writes a version 1 file with this header text, padded as NumPy pads it, and these bytes. */
 static void write_npy_text(const char *path, const char *text, const void *data, size_t bytes) {
     size_t length = strlen(text);
     const char *padded = gs_test_format("%-*s\n", (int)((10 + length + 64) / 64 * 64 - 10 - 1), text);
@@ -51,17 +51,17 @@ TEST(arrays_load) {
         {"{'descr':'<i8','fortran_order':False,'shape':(3,)}", "int64 (3)", 3, 24},
         {"{ 'descr':'<u2' , 'fortran_order' : False , 'shape' : ( 12,) , }", "uint16 (12)", 12, 24},
         {"{'descr': '|i1', 'fortran_order': True, 'shape': (24,)}", "int8 (24)", 24,
-         24}, /* one dimension: both orders are the same */
+         24}, /* with one dimension both orders are the same */
         {"{'descr': '<f8', 'fortran_order': False, 'shape': ()}", "float64 ()", 1, 8},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         write_npy_text(path, cases[i].text, bytes, cases[i].bytes);
         check_array(path, cases[i].description, cases[i].count, bytes, cases[i].bytes);
     }
-    const float saved[6] = {1, -2, 3.5f, 0, 1e-30f, 6}; /* what predict writes */
+    const float saved[6] = {1, -2, 3.5f, 0, 1e-30f, 6}; /* as predict writes them */
     assert_ok(gs_npy_save(path, saved, 2, 3));
     check_array(path, "float32 (2,3)", 6, saved, sizeof saved);
-    for (int version = 2; version <= 3; version++) { /* a length field of four bytes */
+    for (int version = 2; version <= 3; version++) { /* these have a four-byte length field */
         static const char text[] = "{'descr': '<i4', 'fortran_order': False, 'shape': (6,), }\n";
         FILE *f = gs_test_open(path, "wb");
         fprintf(f, "\x93NUMPY%c%c%c%c%c%c%s", version, 0, (int)sizeof text - 1, 0, 0, 0, text);
@@ -164,7 +164,7 @@ TEST(files_that_are_none) {
     assert_fails(GS_E_FILE, "a.npy: it is not a regular file", gs_npy_load(path, &a));
 }
 
-/* Truncated at any byte, a file is never accepted as an array. */
+/* A file truncated at any byte is never accepted as an array. */
 TEST(cut_off_anywhere) {
     const char *path = in_folder(gs_test_folder(), "a.npy");
     const float x[5] = {1, 2, 3, 4, 5};
@@ -184,7 +184,7 @@ static unsigned char pixel(int i) {
     return (unsigned char)(i * 37 + 5);
 }
 
-/* A split: images of this type and shape (without the count), and labels of this type. */
+/* Writes a split: `count` images of this type and shape (without the count), and their labels. */
 static void write_split(const char *folder, const char *name, int count, const char *type, const char *shape,
                         int size, const char *label_type) {
     unsigned char bytes[MOST], labels[TRAIN * 8] = {0};

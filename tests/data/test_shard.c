@@ -37,7 +37,7 @@ TEST(order_is_a_permutation) {
     }
 }
 
-/* Computed by a second implementation, in Python. These values must never change: they define what a seed means. */
+/* A second implementation, in Python, computed these values. They must never change: they define what a seed means. */
 TEST(known_orders) {
     static const struct {
         uint64_t seed, epoch;

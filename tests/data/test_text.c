@@ -1,4 +1,4 @@
-/* A text as a data set: its windows compared with Python's, and invalid files. */
+/* A text as a data set: compares its windows with Python's; and invalid files. */
 #include <unistd.h>
 #include <zlib.h>
 #include "data/text_set.h"
@@ -9,7 +9,7 @@
 /* ---- windows ---- */
 
 TEST(parts_and_windows) {
-    static const int first[] = {1, 3, 6, 11, 18, 25, 15, 6, 21, 15, 0}; /* by Python, as are the next ones */
+    static const int first[] = {1, 3, 6, 11, 18, 25, 15, 6, 21, 15, 0}; /* from Python, like the next ones */
     static const int tested[] = {25, 8, 6, 6, 8, 0, 18, 4, 14, 3, 26};
     const char *where = text_file();
     gs_dataset *train = load_text(where, GS_TRAIN, SMALL), *test = load_text(where, GS_TEST, SMALL);
@@ -34,14 +34,14 @@ TEST(parts_and_windows) {
     gs_dataset_gather(test, NULL, 0, 1, x, y);
     for (int k = 0; k < CONTEXT; k++) assert_int_equal(x[0][k], tested[k]);
     for (int k = 0; k < CONTEXT; k++) assert_int_equal(y[0][k], tested[k + 1]);
-    /* the second window starts where the labels of the first end; in any order, too */
+    /* window 5 starts at token 50; windows can be gathered in any order */
     const uint32_t order[] = {5, 2};
     gs_dataset_gather(train, order, 0, 2, x, y);
     for (int k = 0; k < CONTEXT; k++) assert_int_equal(x[0][k], train->text->token[50 + k]);
     for (int k = 0; k < CONTEXT; k++) assert_int_equal(y[1][k], train->text->token[21 + k]);
 }
 
-/* Compared with a philox in Python; every shift leaves each window its last label. */
+/* Compares the shifts with Philox in Python; with any shift every window still has its last label. */
 TEST(shifts_follow_from_seed_and_epoch) {
     static const int of_64[] = {41, 45, 7, 53}, of_10[] = {6, 7, 1, 8};
     gs_dataset *set = load_text(text_file(), GS_TRAIN, SMALL);
@@ -90,7 +90,7 @@ TEST(the_jargon_file) {
     }
     assert_ok(gs_dataset_load("jargon", GS_TRAIN, &set));
     assert_int_equal(set->text->context, 64);
-    /* another edition of the package would give other numbers */
+    /* another version of the package would give other tokens */
     if (set->text->count == 1456882) {
         assert_int_equal(set->classes, 155);
         assert_int_equal(set->count, 22762);
@@ -117,7 +117,7 @@ TEST(files_that_are_no_text) {
     assert_fails(GS_E_USAGE, "'text:' names no file; wanted text:FILE", load_file("", 5));
     assert_fails(GS_E_FILE, "No such file", load_file("/nowhere/x", 5));
     assert_fails(GS_E_FILE, "Is a directory", load_file(gs_test_folder(), 5));
-    assert_ok(load_file(path, 69)); /* 70 characters in the last tenth */
+    assert_ok(load_file(path, 69)); /* the last tenth has 70 characters */
     assert_fails(GS_E_FORMAT,
                  "some.txt has 700 characters, and the last tenth, for testing, 70; a window of --context 70 "
                  "needs 71, its last label included: wanted a longer text or a smaller --context",

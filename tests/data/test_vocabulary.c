@@ -1,4 +1,4 @@
-/* Which token stands for which character: compared with Python, and invalid texts. */
+/* Which token stands for which character, compared with Python; and invalid texts. */
 #include "core/text.h"
 #include "tests/support/test.h"
 
@@ -10,7 +10,7 @@ static gs_status of(gs_tokens kind, const char *text, gs_vocabulary *v) {
     return gs_vocabulary_of(kind, text, strlen(text), "a file", v);
 }
 
-/* The joined pieces of the tokens are the text again. */
+/* The concatenated pieces of the tokens equal the text. */
 static void check_pieces(const gs_vocabulary *v, const uint16_t *tokens, size_t count, const char *text,
                          size_t bytes) {
     size_t at = 0, length;
@@ -74,7 +74,7 @@ TEST(bytes_take_anything) {
     free(tokens);
 }
 
-/* Every code point that UTF-8 can encode is decoded again from what gs_utf8_write wrote. */
+/* Writes every code point that UTF-8 can encode, and decodes it again. */
 TEST(utf8_there_and_back) {
     char text[5];
     uint32_t code;
@@ -89,7 +89,7 @@ TEST(utf8_there_and_back) {
     }
 }
 
-/* Bytes that cannot become a character are detected at the first byte that rules it out, before more bytes come. */
+/* An invalid sequence is detected at the first byte that rules out a character, before more bytes arrive. */
 TEST(utf8_in_parts) {
     static const char *const none[] = {
         "\x80", "\xc0",  "\xc1",  "\xe0\x9f",  "\xed\xa0", "\xf0\x8f",  "\xf4\x90",      "\xf5",
@@ -112,11 +112,11 @@ TEST(what_is_no_text) {
                      "--tokens bytes takes any file"},
         {"\x80", "byte 1 (line 1) is 0x80"},                 /* in the middle of a character */
         {"abc\xc3", "byte 4 (line 1) is 0xc3"},              /* cut off at the end */
-        {"a\xe2\x82z", "byte 2 (line 1) is 0xe2"},           /* or earlier */
+        {"a\xe2\x82z", "byte 2 (line 1) is 0xe2"},           /* cut off before the end */
         {"\xc0\xaf", "byte 1 (line 1) is 0xc0"},             /* an overlong encoding */
         {"\n\n\xed\xa0\x80", "byte 3 (line 3) is 0xed"},     /* half of a surrogate pair */
         {"a\xf4\x90\x80\x80", "byte 2 (line 1) is 0xf4"},    /* above U+10FFFF */
-        {"\xf8\x88\x80\x80\x80", "byte 1 (line 1) is 0xf8"}, /* of five bytes */
+        {"\xf8\x88\x80\x80\x80", "byte 1 (line 1) is 0xf8"}, /* a five-byte sequence */
         {"", "a file is empty"},
     };
     gs_vocabulary v, bytes;
@@ -131,12 +131,12 @@ TEST(what_is_no_text) {
     assert_ok(of(GS_TOKENS_CHARS, "abc\n", &v));
     assert_fails(GS_E_FORMAT, "b: byte 4 (line 1) is 0xff, which begins no whole character of UTF-8",
                  gs_vocabulary_encode(&v, "abc\xff", 4, "b", &tokens, &count));
-    assert_null(strstr(gs_message(), "--tokens bytes")); /* the vocabulary consists of characters */
+    assert_null(strstr(gs_message(), "--tokens bytes")); /* wrong advice for characters */
     assert_null(tokens);
     gs_vocabulary_free(&v);
 }
 
-/* The message names the first character that the model has not seen, and its position. */
+/* The message names the first character that is not in the vocabulary, and its position. */
 TEST(characters_that_were_not_seen) {
     gs_vocabulary v;
     uint16_t *tokens;
@@ -146,7 +146,7 @@ TEST(characters_that_were_not_seen) {
                  "b: byte 6 (line 2) is the character '\xe2\x82\xac' (U+20AC), which is not among the 4 "
                  "that the model has seen",
                  gs_vocabulary_encode(&v, "abc\na\xe2\x82\xacx", 9, "b", &tokens, &count));
-    assert_fails(GS_E_FORMAT, "byte 1 (line 1) is the character '\\x1b' (U+001B)", /* a terminal obeys it */
+    assert_fails(GS_E_FORMAT, "byte 1 (line 1) is the character '\\x1b' (U+001B)", /* escaped for terminals */
                  gs_vocabulary_encode(&v, "\x1b", 1, "b", &tokens, &count));
     assert_fails(GS_E_FORMAT, "byte 3 (line 1) is 0",
                  gs_vocabulary_encode(&v, "ab\0", 3, "b", &tokens, &count));

@@ -1,4 +1,4 @@
-/* --digest and `gradsum explain`. The mistakes that it must name are in tests/faults/, a separate program. */
+/* --digest and `gradsum explain`. The mistakes that explain must name are in tests/faults/, a separate program. */
 #include "tests/support/devices.h"
 #include "tests/support/files.h"
 #include "tests/support/training.h"
@@ -10,13 +10,13 @@
 
 static const char RUN[] = "train --model \"flatten, linear 10\" --steps 2 --threads 1";
 
-/* The first step of a record by hand: a layer with a parameter of 4 numbers, and each rank's rows. */
+/* The first step of a handwritten record: a layer with a parameter of 4 numbers, and each rank's rows. */
 typedef struct by_hand {
     int ranks;                /* 0: one rank */
     int first;                /* step; 0: 1 */
     const char *options, *op; /* NULL: none; linear */
     const char *rows[4];      /* by rank; NULL: no row */
-    const char *score[4];     /* by rank; NULL: of a step in f32 */
+    const char *score[4];     /* by rank; NULL: that of a step in f32 */
     const char *later;        /* appended to each file; NULL: nothing */
 } by_hand;
 
@@ -37,7 +37,7 @@ static void read_by_hand(const by_hand *h, gs_digests *run) {
     assert_ok(gs_digests_read(folder, run));
 }
 
-/* The difference between two such records. */
+/* Compares two such records. */
 static gs_difference explain_by_hand(const by_hand *of_a, const by_hand *of_b) {
     gs_digests a, b;
     gs_difference d;
@@ -49,7 +49,7 @@ static gs_difference explain_by_hand(const by_hand *of_a, const by_hand *of_b) {
     return d;
 }
 
-/* kind -1: no difference. */
+/* Checks the kind of a difference; -1: no difference. */
 static void is_of_kind(const gs_difference *d, int kind, size_t number) {
     if (d->found != (kind >= 0) || (d->found && d->kind != kind))
         fail_msg("case %zu: found %d, kind %d; wanted kind %d", number, d->found, d->kind, kind);
@@ -76,7 +76,7 @@ TEST(fit_finds_what_an_array_is_made_of) {
     assert_false(gs_fit_solve(&none, c, &rest)); /* no equations */
 }
 
-/* The timeline of a log observes the same layers. */
+/* A log's timeline covers the same layers. */
 TEST(a_run_and_its_layout_are_the_same) {
     const char *one = gs_test_format("%s/one", gs_test_folder());
     const char *two = gs_test_format("%s/two", gs_test_folder());
@@ -88,7 +88,7 @@ TEST(a_run_and_its_layout_are_the_same) {
                   "explain %s %s", two, one);
 }
 
-/* With --exact everything recorded has the same bits in all layouts. A difference would show first at a relu's kink. */
+/* With --exact, all that is recorded has the same bits in all layouts. A difference would show at a relu's kink. */
 TEST(exact_runs_are_the_same_to_the_bit) {
     static const char *const layouts[] = {"cpu,cpu", "cpu,cpu,cpu,cpu --layout dp2,tp2,zero3",
                                           "cpu,cpu --layout pp2 --recompute blocks"};
@@ -102,7 +102,7 @@ TEST(exact_runs_are_the_same_to_the_bit) {
     }
 }
 
-/* A run on each of the layouts prints `says`, and explain finds no difference from the first run. */
+/* Runs each of the layouts, which must print `says`; explain must find no difference from the first run. */
 static void layouts_agree(const char *model, const char *const *layouts, int count, const char *says,
                           const char *explained) {
     const char *folder = gs_test_folder();
@@ -123,7 +123,7 @@ TEST(stages_are_the_same_too) {
                   layouts, 3, "sha256", "steps 1 to 2: no difference beyond rounding");
 }
 
-/* Adam with a rate of 1: the outputs are 1,000 times dy. */
+/* With Adam and a rate of 1, the outputs are 1,000 times dy. */
 TEST(large_steps_are_no_difference) {
     static const char *const layouts[] = {"cpu", "cpu,cpu,cpu --sync ring", "cpu,cpu,cpu,cpu --sync tree"};
     layouts_agree("softmax --optimizer adam --lr 1 --seed 2 --steps 8", layouts, 3, "sha256",
@@ -163,7 +163,7 @@ TEST(parts_add_up_to_the_whole) {
     }
 }
 
-/* Changes the numbers of a record from the line that starts with `begins` on. */
+/* Changes the numbers of a record, beginning at the line that starts with `begins`. */
 static void change_record(const char *folder, int rank, const char *begins) {
     const char *path = gs_test_format("%s/rank-%d.digest", folder, rank);
     char *text = gs_test_text(path, NULL), *line = strstr(text, begins);
@@ -173,7 +173,7 @@ static void change_record(const char *folder, int rank, const char *begins) {
     write_text(path, text);
 }
 
-/* With --sequence each rank of a group records its own tokens: an error of one of them is found. */
+/* With --sequence each rank of a group records its own tokens, and an error of one rank is found. */
 TEST(a_difference_in_some_tokens_is_found) {
     const char *folder = gs_test_format("%s/tokens", gs_test_folder());
     assert_prints(0, "sha256",
@@ -183,13 +183,13 @@ TEST(a_difference_in_some_tokens_is_found) {
                   gs_test_text_file(), folder);
     assert_prints(0, "steps 1 to 2: no difference", "explain %s", folder);
     change_record(folder, 1, "\ny 2 5 0 64 ");
-    change_record(folder, 1, "\ny 2 3 0 64 "); /* the same in the residual around that layer */
+    change_record(folder, 1, "\ny 2 3 0 64 "); /* and in the residual around that layer */
     char *text = gs_test_output(1, "explain %s", folder);
     assert_has(text, "step 2: the first difference is in: y of layer 2.body.0 (layer_norm)");
     assert_has(text, "of what it should be, more than the 0.0001 allowed for rounding\n");
 }
 
-/* Without a second record, a single worker produces the reference run. */
+/* If there is no second record, a single worker produces the reference run. */
 TEST(one_worker_makes_the_run_that_is_right) {
     static const char *const runs[] = {
         "train --model lenet --batch 60 --steps 3 --optimizer adamw --clip 0.5 --seed 4 --schedule cosine "
@@ -217,7 +217,7 @@ TEST(one_worker_makes_the_run_that_is_right) {
     assert_prints(2, "has --batch-norm local", "explain %s", folder);
 }
 
-/* A step that f16's loss scaling skips, in all layouts: its gradients are NaN, which is no difference. */
+/* f16's loss scaling skips a step in all layouts: its gradients are NaN, which is not a difference. */
 TEST(a_step_that_was_left_out_is_no_difference) {
     static const char *const layouts[] = {"cpu", "cpu,cpu,cpu", "cpu,cpu --layout tp2"};
     layouts_agree("\"flatten, linear 16, relu, linear 16 std 8, linear 10 std 8\" --precision f16 --steps 4 "
@@ -226,7 +226,7 @@ TEST(a_step_that_was_left_out_is_no_difference) {
                   "steps 1 to 4: no difference beyond rounding");
 }
 
-/* Two eighths of y, the first with the bits of its text; dw; whether the update was skipped. */
+/* A record with two eighths of y, the first with the bits of its text; dw; and whether the update was skipped. */
 static by_hand halves(const char *y0, const char *y1, const char *dw, int left_out) {
     const char *rows = gs_test_format("y 1 0 0 4 1 %s %s 1 1 1 %x\ny 1 0 1 4 1 %s %s 1 1 1 0\n"
                                       "dw 1 0 0 4 1 %s %s 1 1 1 0\n",
@@ -235,7 +235,7 @@ static by_hand halves(const char *y0, const char *y1, const char *dw, int left_o
                      .score = {left_out ? "1 1 8 1 1 1 1 65536 1 8" : "1 1 8 1 1 1 1 65536 0 8"}};
 }
 
-/* Finite values are compared even next to values that are not. If only one run is not finite, they differ. */
+/* Finite values are compared even next to others. If a value is finite in only one run, the runs differ. */
 TEST(only_what_is_not_finite_is_left_out) {
     static const struct {
         const char *y1_of_a, *dw_of_a, *y0_of_b, *dw_of_b;
@@ -271,10 +271,10 @@ TEST(one_bit_is_a_difference) {
     }
 }
 
-/* A run without --exact: the first step is compared in full, within the table in explain.c. */
+/* Without --exact, all of the first step is compared, with the tolerances of the table in explain.c. */
 TEST(a_tolerance_for_each_quantity) {
     static const struct {
-        const char *options, *op, *quantity, *along; /* of a norm of 1; in the reference run 0 */
+        const char *options, *op, *quantity, *along; /* for a norm of 1; 0 in the reference run */
         int kind;                                    /* -1: only rounding */
     } cases[] = {{"", "tanh", "y", "9e-5", -1},
                  {"", "tanh", "y", "2e-4", GS_DIGEST_y},
@@ -301,7 +301,7 @@ TEST(a_tolerance_for_each_quantity) {
     }
 }
 
-/* A later step of a record, with 4 numbers for each quantity; the arguments are the first projections. */
+/* A later step of a record, with 4 numbers for each quantity; the arguments are the first of them. */
 static const char *later_step(int step, const char *samples, const char *weight, const char *y,
                               const char *dw, const char *sum, const char *rate) {
     const bool finite = !strpbrk(y, "nf");
@@ -313,14 +313,14 @@ static const char *later_step(int step, const char *samples, const char *weight,
         step);
 }
 
-/* Rounding errors grow, so later steps are compared only where they do not reach, and with values from the same run. */
+/* Rounding errors grow, so later steps are compared only where they have no effect, and within the same run. */
 TEST(later_steps_are_compared_where_rounding_does_not_reach) {
     static const struct {
-        const char *samples, *weight, *y, *dw, *sum, *rate; /* of A; in the other run 0, and a rate of 1 */
+        const char *samples, *weight, *y, *dw, *sum, *rate; /* run A's; in the other run 0, and a rate of 1 */
         int kind;                                           /* -1: it is no difference */
-    } cases[] = {{"0", "1", "0", "0", "0", "1", -1},        /* its update produced these weights */
+    } cases[] = {{"0", "1", "0", "0", "0", "1", -1},        /* the run's own update gave these weights */
                  {"0", "1", "1", "0", "0", "1", -1},
-                 {"0", "1", "0", "1", "1", "1", -1}, /* the sum of what its rank adds */
+                 {"0", "1", "0", "1", "1", "1", -1}, /* the sum of what the run's rank adds */
                  {"1", "1", "0", "0", "0", "1", GS_DIGEST_samples},
                  {"0", "3", "0", "0", "0", "1", GS_DIGEST_weight},
                  {"0", "1", "0", "0", "1", "1", GS_DIGEST_sum},
@@ -340,11 +340,11 @@ TEST(later_steps_are_compared_where_rounding_does_not_reach) {
     }
 }
 
-/* A step that starts with other weights is compared in full up to a millionth of them: a step may enlarge a difference
- * a hundredfold, which the table still allows. At 1e-5 correct runs were accused. */
+/* A step whose initial weights differ by up to a millionth is still compared in full: a step may enlarge a difference a
+ * hundredfold, which the table still allows. With 1e-5, correct runs were accused. */
 TEST(a_step_is_compared_whole_up_to_a_millionth) {
     for (int more = 0; more < 2; more++) {
-        const char *apart = more ? "2e-4" : "5e-5"; /* of weights with a norm of 100 */
+        const char *apart = more ? "2e-4" : "5e-5"; /* difference of weights with a norm of 100 */
         const by_hand a = {.rows = {gs_test_format("updated 1 0 0 4 0 1e4 %s 0 0 0 0\n", apart)},
                            .later = later_step(2, "0", apart, "0.5", "0", "0", "1")},
                       b = {.rows = {"updated 1 0 0 4 0 1e4 0 0 0 0 0\n"},
@@ -355,7 +355,7 @@ TEST(a_step_is_compared_whole_up_to_a_millionth) {
     }
 }
 
-/* Outputs with a norm of 1000, and a dy of 1: their rounding is 1e-3 of dy. */
+/* With outputs of norm 1000 and a dy of norm 1, the outputs' rounding is 1e-3 of dy. */
 TEST(backward_may_differ_as_the_outputs_do) {
     static const struct {
         const char *y, *dy, *dw;
@@ -375,7 +375,7 @@ TEST(backward_may_differ_as_the_outputs_do) {
     }
 }
 
-/* Two ranks add 1000 and -999.99: the sum is 0.01, with the rounding error of its terms. In B it is as small. */
+/* Two ranks add 1000 and -999.99: the sum is 0.01, with the rounding error of its terms. In B the sum is as small. */
 TEST(a_sum_is_rounded_as_what_is_added) {
     static const struct {
         const char *sum;
@@ -393,7 +393,7 @@ TEST(a_sum_is_rounded_as_what_is_added) {
     }
 }
 
-/* Weights of norm 1 that an update has moved by 0.01, or a wrong update in another direction. */
+/* Weights of norm 1 are moved by 0.01, or by a wrong update in another direction. */
 TEST(an_update_is_measured_by_its_own_step) {
     static const struct {
         const char *options, *op, *updated;
@@ -447,7 +447,7 @@ TEST(a_resumed_run_has_the_weights_that_were_saved) {
     }
 }
 
-/* Two ranks. One has an error in its part of an eighth, which it does not hold completely, and in its gradient. */
+/* One of two ranks has an error in its part of an eighth, which it does not hold completely, and in its gradient. */
 TEST(ranks_that_are_divided_alike_are_compared_one_by_one) {
     static const char right[] =
         "y 1 0 %d 4 1 1 1 0 0 0 0\ny 1 0 %d 4 1 1 1 0 0 0 0\ndw 1 0 0 4 1 1 1 0 0 0 0\n",
@@ -465,7 +465,7 @@ TEST(ranks_that_are_divided_alike_are_compared_one_by_one) {
     }
 }
 
-/* Ranks whose gradients are 1 in their own direction, and a sum. */
+/* Ranks whose gradients are each 1 in a direction of their own, and a sum. */
 static by_hand sums(int ranks, const char *sum) {
     static const char *const own[] = {"1 0 0 0", "0 1 0 0", "0 0 1 0", "0 0 0 1"};
     by_hand h = {.ranks = ranks};
@@ -490,14 +490,14 @@ TEST(all_ranks_of_a_wrong_sum_are_named) {
     }
 }
 
-/* Where no known cause fits, and where a single rank made the mistake, a sentence is printed that claims nothing
- * untrue. Two ranks of a record by hand, each with the rows of its case. */
+/* If no known cause fits, or a single rank made the mistake, the printed sentence claims nothing untrue. Two ranks of a
+ * handwritten record each have the rows of a case. */
 TEST(every_difference_gets_a_sentence) {
     static const char finite[] = "y 1 0 0 4 1 4 1 1 1 1 0\n",
                       wild[] = "y 1 0 0 4 nan nan nan nan nan nan 0\n";
     static const struct {
         const char *right[2], *wrong[2];
-        const char *score_of_wrong; /* of rank 1 */
+        const char *score_of_wrong; /* rank 1's */
         int ranks;                  /* 1: rank 0, 2: rank 1, 3: both */
         const char *cause, *sentence;
     } cases[] = {
@@ -553,7 +553,7 @@ TEST(every_difference_gets_a_sentence) {
     }
 }
 
-/* Loading the same samples is no mistake, and not the cause of different draws. */
+/* That stages load the same samples is no mistake, and not the cause of different draws. */
 TEST(stages_of_a_pipeline_load_the_same_samples) {
     static const char rows[] = "samples 1 0 0 4 9 9 9 1 2 7 0\nown 1 0 0 4 9 9 9 1 2 7 0\n";
     const gs_difference d =
@@ -562,12 +562,12 @@ TEST(stages_of_a_pipeline_load_the_same_samples) {
     assert_string_equal(d.cause, "other samples or targets");
 }
 
-/* They are compared up to that step, and in that step where they are finite. */
+/* Two runs that diverged are compared up to that step, and in that step where they are finite. */
 TEST(runs_that_both_diverged_are_compared_until_then) {
     static const struct {
-        const char *options, *weight;                /* of A, after rounding */
+        const char *options, *weight;                /* A's, after rounding */
         const char *y_of_a[2], *y_of_b[2], *samples; /* y of steps 2 and 3; the samples of A in step 3 */
-        int found_in, a, b;                          /* a step; those of `diverged` */
+        int found_in, a, b;                          /* a step; the steps in `diverged` */
     } cases[] = {{"", "0", {"0", "nan"}, {"0", "nan"}, "0", 0, 3, 3},
                  {"", "0", {"0", "inf"}, {"0", "nan"}, "0", 0, 3, 3},
                  {"", "1", {"nan", "nan"}, {"0", "nan"}, "0", 0, 2, 3},
@@ -601,7 +601,7 @@ TEST(runs_that_both_diverged_are_compared_until_then) {
     assert_prints(0, both, "explain %s", two);
 }
 
-/* A truncated record is compared as far as it goes, and the message names it. */
+/* A truncated record is compared as far as it goes, and the message names the record. */
 TEST(steps_that_a_record_lacks_are_told) {
     const char *one = gs_test_format("%s/whole", gs_test_folder()),
                *two = gs_test_format("%s/cut", gs_test_folder());

@@ -1,4 +1,4 @@
-/* Damaged or modified records of --digest: `gradsum explain` refuses them. */
+/* `gradsum explain` rejects damaged or modified records of --digest. */
 #include "tests/support/files.h"
 #include "tests/support/training.h"
 
@@ -12,7 +12,7 @@ static void write_record(const char *folder, const char *text) {
     write_text(path, text);
 }
 
-/* Each one is refused with the file and the line. */
+/* Each one is rejected with a message that names the file and the line. */
 TEST(damaged_records_are_refused) {
     static const struct {
         const char *text, *part;
@@ -71,7 +71,7 @@ TEST(damaged_records_are_refused) {
     }
 }
 
-/* The record without the line that starts with `cut`. */
+/* Checks that the record is rejected without the line that starts with `cut`. */
 static void is_refused_without(const char *record, const char *cut, const char *part) {
     const char *folder = gs_test_folder(), *at = strstr(record, cut), *rest = at ? strchr(at, '\n') : NULL;
     gs_digests run;
@@ -82,7 +82,7 @@ static void is_refused_without(const char *record, const char *cut, const char *
     assert_fails(GS_E_FORMAT, part, gs_digests_read(folder, &run));
 }
 
-/* What a record lacks cannot be compared: missing rows must not look like an agreeing run. */
+/* Missing rows cannot be compared, and must not look like agreement. */
 TEST(records_that_were_changed_are_refused) {
     static const char count[] = "counts other rows than there are: the file was changed";
     char *record;
@@ -104,7 +104,7 @@ TEST(records_that_were_changed_are_refused) {
     free(record);
 }
 
-/* A step that a killed run was still writing is ignored. */
+/* An incomplete step, which a killed run was still writing, is ignored. */
 TEST(a_step_that_is_not_whole_is_left_out) {
     const char *folder = gs_test_folder();
     gs_digests run;

@@ -1,11 +1,11 @@
-/* The numbers that represent an array: train/digest/sketch.h. */
+/* The numbers that represent an array in a record (train/digest/sketch.h). */
 #include "tests/support/test.h"
 
 #include <math.h>
 
 #include "train/digest/sketch.h"
 
-/* Parts add up to the whole if indices count from the start of the whole. */
+/* The parts' numbers add up to the whole's if indices count from the start of the whole. */
 TEST(numbers_of_parts_add_up) {
     float x[100];
     gs_sketch whole = {0}, parts = {0};
@@ -19,7 +19,7 @@ TEST(numbers_of_parts_add_up) {
     assert_near(parts.n, 100, 0, 0);
 }
 
-/* One element moves from index i to index j: the change of the most sensitive number, in units of |d|. */
+/* If one element moves from index i to index j: the change of the most sensitive number, in units of |d|. */
 static double seen_of_a_move(uint64_t i, uint64_t j) {
     static const float here[] = {1}, gone[] = {-1};
     gs_sketch moved = {0};
@@ -30,7 +30,7 @@ static double seen_of_a_move(uint64_t i, uint64_t j) {
     return most / sqrt(2.0);
 }
 
-/* Over all pairs of indices: every move is visible, and as few are nearly invisible as train/digest/sketch.h says. */
+/* For all pairs of indices, a move is visible, and as few moves are nearly invisible as train/digest/sketch.h says. */
 TEST(a_move_between_any_two_places_is_seen) {
     enum { PLACES = 2000 };
     double least = 2, tenth = 0, quarter = 0;
@@ -47,7 +47,7 @@ TEST(a_move_between_any_two_places_is_seen) {
     assert_near(quarter / pairs, 1.4e-3, 1e-4, 0);
 }
 
-/* Mean 0, variance 1, none above GS_ALONG_MOST, and the weights at one index are independent of each other. */
+/* Weights have mean 0, variance 1 and at most GS_ALONG_MOST, and those at one index are independent of each other. */
 TEST(weights_are_spread_as_they_should_be) {
     enum { PLACES = 100000 };
     double sum[GS_ALONG] = {0}, products[GS_ALONG][GS_ALONG] = {{0}};

@@ -1,6 +1,5 @@
-/* Planted mistakes: a test switches each one on. Each is in a function that the linker puts in front of a real one
- * (--wrap, faults.mk), only in the program gradsum-faults: no shipped object contains it.
- */
+/* Planted mistakes, which a test switches on one at a time. Each is in a function that the linker calls instead of a
+ * real one (--wrap, faults.mk), only in the program gradsum-faults: no shipped object contains it. */
 #pragma once
 
 #include "explain/explain.h"
@@ -44,7 +43,7 @@ typedef enum fault {
         FAULT_COUNT
 } fault;
 
-/* The active mistake. It changes between runs only. */
+/* The active mistake. It changes only between runs. */
 extern fault fault_on;
 
 /* The worker of this thread; NULL in threads without a worker. */
@@ -67,7 +66,7 @@ static inline float *fault_floats(gs_mem m) {
     return (float *)m.base + m.at;
 }
 
-/* The device's operators, with mistakes in them. */
+/* Replaces the device's operators by ones with mistakes. */
 void fault_layers(gs_backend *ops, const gs_backend *real);
 void fault_kinks(gs_backend *ops, const gs_backend *real);
 void fault_update(gs_backend *ops, const gs_backend *real);
@@ -85,7 +84,7 @@ typedef struct fault_case {
     const char *name;          /* "SUMMED_TWICE" */
     const char *what;          /* what was wrong */
     const char *source;        /* where it occurred: "pytorch/torchtitan 596" */
-    const fault_run *settings; /* of the run with the mistake; the other run has one worker */
+    const fault_run *settings; /* for the run with the mistake; the other run has one worker */
     int kind;                  /* the quantity that differs first */
     uint64_t step;             /* and the step */
     const char *cause;         /* the name that `gradsum explain` gives it */

@@ -1,4 +1,4 @@
-# gradsum-faults: the linker puts planted mistakes in front of the functions that they replace, in this program and in
+# gradsum-faults: the linker replaces functions by versions with planted mistakes, in this program and in
 # the museum of lesson 22. FAULT_WRAPS lists these functions (lessons/22-museum-of-faults/lab.mk).
 OBJ_FAULTS  = $(patsubst %.c,$(B)/%.o,$(wildcard tests/faults/*.c))
 

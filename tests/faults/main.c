@@ -171,7 +171,7 @@ static const int right_runs = sizeof layouts / sizeof *layouts;
 static void right_settings(int i, gs_settings *s, char *name, size_t size) {
     const fault_run *l = &layouts[i];
     fault_apply(l, s);
-    s->exact = l->exact; /* some of the runs must be exact to be caught to the bit */
+    s->exact = l->exact; /* some runs must be exact, to compare them bit for bit */
     snprintf(name, size,
              "%d: %.40s... on %s, sync %s, zero %d, tensor %d%s, pipeline %d %s, accumulate %d, "
              "micro-batch %d%s%s%s, seed %d",
@@ -227,7 +227,7 @@ static gs_settings alone(gs_settings s) {
     return s;
 }
 
-/* The first 2 steps belong to another run, which leaves its state. */
+/* Resumes a run of 2 steps, which leaves its state. */
 static bool train_resumed(gs_settings *s, fault f, const char *digest) {
     char path[320];
     gs_settings first = *s;

@@ -4,7 +4,7 @@
 #include "core/philox.h"
 #include "tests/faults/wraps.h"
 
-/* An epoch is two full batches and one of 5 samples; or two full ones, which 3 workers divide evenly. */
+/* An epoch has two full batches and one of 5 samples, or two full ones that divide evenly among 3 workers. */
 enum { BATCH = 64, SAMPLES = 2 * BATCH + 5, EVEN = 63, SIDE = 6, TOKENS = 8, VOCABULARY = 16 };
 
 static const char

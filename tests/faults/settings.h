@@ -1,4 +1,4 @@
-/* The runs in which mistakes are planted, and the correct ones: how they differ from fault_settings(). */
+/* How the runs with planted mistakes, and the correct runs, differ from fault_settings(). */
 #pragma once
 
 #include "train/train.h"

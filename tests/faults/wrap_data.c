@@ -1,4 +1,4 @@
-/* Mistakes in the data of a worker: samples, targets, weights. */
+/* Mistakes in a worker's data: samples, targets, weights. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -30,7 +30,7 @@ gs_status __wrap_gs_worker_create(gs_worker *w, const gs_settings *s, const char
     return status;
 }
 
-/* From here on each device has a separate table, which lives as long as the program. */
+/* Gives each device its own table of operators, which lives as long as the program. */
 gs_status __wrap_gs_device_open(const char *name, int threads, gs_device **out) {
     GS_TRY(__real_gs_device_open(name, threads, out));
     gs_backend *ops = malloc(sizeof *ops);
@@ -72,7 +72,7 @@ void __wrap_gs_epoch_order(uint64_t seed, uint64_t epoch, size_t n, uint32_t *or
     order_begins = order;
 }
 
-/* The offset of the sample that a rank takes for the one at this offset. */
+/* The offset of the sample that a rank uses instead of the one at this offset. */
 static size_t taken_for(size_t first) {
     const size_t begin = first - first % BATCH, place = first % BATCH, part = BATCH / (size_t)loaders_workers;
     if (is_on(SAME_PART)) return begin + place % part;
@@ -151,7 +151,7 @@ gs_status __wrap_gs_instructions_create(const gs_pipeline_schedule *schedule, co
     return status;
 }
 
-/* Weights that are stored in 16 bits: after the update only the upper half of each remains. */
+/* Stores weights in 16 bits: after the update only the upper half of each remains. */
 void fault_round_weights(gs_worker *w) {
     float *x = fault_floats(w->model->weights);
     for (size_t i = 0; i < w->model->params; i++) {

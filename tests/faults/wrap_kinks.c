@@ -1,5 +1,5 @@
-/* Mistakes in the backward of relu and of max_pool2d. Rounding decides at their kinks, so without --exact a correct run
- * may differ as much. */
+/* Mistakes in backward of relu and max_pool2d. At their kinks rounding decides, so without --exact a correct run may
+ * differ as much. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -9,7 +9,7 @@ static const gs_backend *real;
 
 /* ---- relu ---- */
 
-/* RELU_MASK: one element of this many is wrong. */
+/* RELU_MASK: one of this many elements is wrong. */
 enum { OF = 100 };
 
 static gs_status relu(gs_device *d, gs_mem dx, gs_mem dy, gs_mem y, size_t count) {

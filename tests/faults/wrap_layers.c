@@ -42,7 +42,7 @@ static gs_status attention(gs_device *d, gs_mem y, gs_mem softmax, gs_mem x, siz
 
 /* ---- the loss ---- */
 
-/* The factor on the gradient of these n samples. */
+/* The factor for the gradient of these n samples. */
 static float factor_of_loss(size_t n) {
     const gs_worker *w = fault_worker;
     if (fault_on == NO_FAULT) return 1; /* and some threads have no worker */

@@ -95,7 +95,7 @@ gs_status fault_after_backward(gs_model *m, const gs_pass *pass,
 
 /* ---- calls between workers ---- */
 
-/* The parts arrive, but each is stored one rank further. */
+/* The parts arrive, but each is stored one rank too far. */
 static void turn_parts(const gs_comm *c, const gs_call *call, float *all) {
     const size_t part = call->count * sizeof *all, last = part * (size_t)(c->size - 1);
     float *kept = malloc(part + 1);

@@ -1,4 +1,4 @@
-/* The functions in front of real ones; the linker determines their names. */
+/* The functions that replace real ones; the linker determines their names. */
 #pragma once
 
 #include "parallel/schedule.h"

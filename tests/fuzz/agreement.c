@@ -1,12 +1,12 @@
-/* What ranks send each other before the first step, as any peer might send it: their settings, and for --sync auto
- * their measurements. */
+/* Fuzzes the messages that ranks exchange before the first step, as if from an untrusted peer: settings and, for --sync
+ * auto, measurements. */
 #include "sync/auto.c"
 #include "train/options/agreement.c"
 #include "fuzz.h"
 
 static void settings(fuzz_input *in) {
     gs_agreement both[2] = {{.samples = 1}, {.samples = 1}};
-    uint8_t equal = fuzz_byte(in); /* this many 255ths of both are equal */
+    uint8_t equal = fuzz_byte(in); /* the first equal/256 of their bytes are the same */
     fuzz_bytes(in, &both[0], sizeof both[0]);
     both[1] = both[0];
     size_t begin = sizeof both[1] * equal / 256;

@@ -1,6 +1,6 @@
-/* Byte pairs: a list of tokens and merges, a text encoded with them, and the text again; all as the definition says.
- * Bit 0 of the first byte: the input is the end of vocab.json, after the bytes' tokens; otherwise it is more tokens,
- * merges and a text, separated by \x01. */
+/* Byte pairs: reads a list of tokens and merges, and encodes and decodes a text, all compared with the definition. If
+ * bit 0 of the first byte is set, the input is the end of vocab.json, after the bytes' tokens; otherwise it is more
+ * tokens, merges and a text, separated by \x01. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,7 +11,7 @@
 
 enum { BYTES = 256, ROOM = 1 << 15 };
 
-/* The tokens of all bytes, as a text with spaces or as the start of JSON. Returns its length. */
+/* Writes the tokens of all bytes, separated by spaces or as the start of JSON. Returns the length. */
 static size_t write_bytes(char *to, bool json) {
     size_t used = 0;
     for (int byte = 0; byte < BYTES; byte++) {

@@ -1,4 +1,4 @@
-/* A cache entry: unchanged, and with the first line that matches the rest of it. */
+/* A cache entry: the input unchanged, and with a first line that matches the rest. */
 #include <stdlib.h>
 #include <string.h>
 #include "io/cache.c"
@@ -15,7 +15,7 @@ FUZZ(in) {
         memcpy(file + length, data, size);
         size += (size_t)length;
         data = file;
-        if (how & 2 && size > 0) file[(size_t)how * 7 % size] ^= (char)(how & 0x7c); /* one byte damaged */
+        if (how & 2 && size > 0) file[(size_t)how * 7 % size] ^= (char)(how & 0x7c); /* damage one byte */
     }
     setenv("GRADSUM_CACHE", fuzz_folder(name, 0, data, size), 1);
     void *got;

@@ -1,4 +1,4 @@
-/* Checking mode, with arbitrary notices of calls from the other ranks. */
+/* Checking mode, with arbitrary notices about calls from the other ranks. */
 #include "fuzz.h"
 #include "comm/create.h"
 

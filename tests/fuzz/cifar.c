@@ -1,4 +1,4 @@
-/* CIFAR's records: a folder with one file, which is the input. */
+/* CIFAR records: a folder with one file, which is the input. */
 #include <stdio.h>
 #include <stdlib.h>
 #include "fuzz.h"

@@ -1,4 +1,4 @@
-/* Tables of numbers as text, as one file and in a folder. */
+/* Tables of numbers as text, in a single file and in a folder. */
 #include <limits.h>
 #include <math.h>
 #include <stdio.h>

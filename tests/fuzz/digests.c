@@ -1,5 +1,5 @@
-/* Records of `train --digest`, and the result of `gradsum explain`. The record of the other run follows the first form
- * feed; without one, the record is compared with itself. */
+/* Records of `train --digest`, compared as `gradsum explain` does. The other run's record follows the first form feed;
+ * without one, the record is compared with itself. */
 #include "fuzz.h"
 
 #include <string.h>
@@ -7,7 +7,7 @@
 #include "core/text.h"
 #include "explain/explain.h"
 
-/* A difference is in a step of both records, and its cause can be printed on a terminal. */
+/* A difference must be in a step that both records have, and its cause must be safe to print on a terminal. */
 static void check(const gs_digests *a, const gs_difference *d) {
     char shown[4 * sizeof d->sentence];
     if (!d->found) return;

@@ -1,4 +1,4 @@
-/* The connection of two ranks: the peer sends anything. Calling with a different count is the program's mistake. */
+/* A direct connection: the peer sends arbitrary bytes. A call with another count is a mistake of the program. */
 #include "comm/gloo/direct.c"
 #include "fuzz.h"
 
@@ -19,7 +19,7 @@ FUZZ(in) {
     size_t count = fuzz_byte(in) % (COUNT + 1);
     direct = (gs_direct){
         .rank = fuzz_byte(in) % 2, .socket = ends[0], .crowded = true, .piece = ROOM, .room = room};
-    if (in->size > 4096) in->size = 4096; /* it fits into the socket */
+    if (in->size > 4096) in->size = 4096; /* so that it fits into the socket */
     if (in->size > 0 && write(ends[1], in->data, in->size) < 0) fuzz_wrong("the peer cannot write");
     shutdown(ends[1], SHUT_WR);
     memset(data, 0, sizeof data);

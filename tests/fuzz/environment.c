@@ -1,4 +1,4 @@
-/* What the environment says about this process and its peers; each line is a variable's value. */
+/* What the environment says about this process and its peers; each line is the value of one variable. */
 #include <stdlib.h>
 #include <string.h>
 #include "cli/wrapped.h"

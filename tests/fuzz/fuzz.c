@@ -96,7 +96,7 @@ static gs_status hear(gs_comm *c, void *to, size_t bytes) {
     return GS_OK;
 }
 
-/* From every rank except this one. */
+/* Receives from every rank except this one. */
 static gs_status hear_all(gs_comm *c, const void *mine, void *all, size_t bytes) {
     if (bytes == 0) return GS_OK; /* then all may be NULL */
     for (int r = 0; r < c->size; r++) {

@@ -1,6 +1,6 @@
 /* Shared code of the fuzzing harnesses in this folder.
  *
- * A harness gives arbitrary bytes to one parser, and the sanitizers watch. It is a short file, NAME.c, optionally with
+ * A harness passes arbitrary bytes to one parser under the sanitizers. It is a short file, NAME.c, optionally with
  *
  *     NAME.seeds   initial inputs, one per line, as printf's %b reads them: \n, \x00; lines with # are comments
  *     NAME.dict    words of the format, for libFuzzer's -dict
@@ -8,8 +8,8 @@
  * `make fuzz SECONDS=60` builds and runs all of them. Inputs that crash are saved as build/fuzz/found/NAME-*; run them
  * again with build/fuzz/bin/NAME FILE.
  *
- * If a parser is a static function, its harness includes the .c file: the linker then takes nothing of that file from
- * the library.
+ * If a parser is a static function, its harness includes the .c file; the linker then takes nothing from the library's
+ * copy of that file.
  */
 #pragma once
 
@@ -38,7 +38,7 @@ typedef struct fuzz_input {
 /* The next byte; 0 at the end. */
 uint8_t fuzz_byte(fuzz_input *);
 
-/* The next bytes; zeros after the end. */
+/* Copies the next bytes; zeros after the end. */
 void fuzz_bytes(fuzz_input *, void *to, size_t count);
 
 /* The rest of the input, with a 0 appended, in a block of exactly that size; free it. */
@@ -55,13 +55,13 @@ const char *fuzz_file(const void *data, size_t size);
 enum { FUZZ_FILES = 4 };
 const char *fuzz_folder(const char *name, int which, const void *data, size_t size);
 
-/* A comm of `size` ranks, with this one as `rank`; the input determines what the others send. It fails with GS_E_PEER
- * at the end of the input. Valid as long as the input is. */
+/* A comm of `size` ranks, of which this is `rank`; the input determines what the others send. Calls fail with GS_E_PEER
+ * at the end of the input. The comm is valid as long as the input. */
 gs_comm fuzz_comm(fuzz_input *, int rank, int size);
 
-/* Runs `call`, and returns if it calls gs_bug(): for mistakes of the program that an input may cause, because it stands
- * in for the other side's program. Only for calls that hold no memory meanwhile. */
+/* Runs `call`, and also returns if it calls gs_bug(). For mistakes of a program that an input may cause because it
+ * plays the program on the other side. Only for calls that hold no memory meanwhile. */
 void fuzz_allow_bugs(void (*call)(void *), void *context);
 
-/* Stops with this message: a parser has broken a promise. */
+/* Stops with this message, because a parser has broken a promise. */
 void fuzz_wrong(const char *format, ...) GS_PRINTF(1, 2) __attribute__((noreturn));

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # fuzz.sh BUILD SECONDS: runs every harness of BUILD/bin for SECONDS, two at a time, and prints how often each one ran.
-# Findings are saved as BUILD/found/NAME-*, and the learned inputs in BUILD/corpus/NAME, from which the next run starts.
+# Inputs that crash are saved as BUILD/found/NAME-*, and the corpus in BUILD/corpus/NAME, where the next run starts.
 # FUZZ_ONLY="idx cache" runs only these.
 set -euo pipefail
 # With full address randomisation (vm.mmap_rnd_bits=32) a sanitizer may find its own addresses taken, and end before
@@ -11,7 +11,7 @@ export ASAN_OPTIONS=detect_leaks=1:allocator_may_return_null=1:detect_stack_use_
 export UBSAN_OPTIONS=print_stacktrace=1:halt_on_error=1
 export LC_ALL=C
 mkdir -p "$build/found" "$build/log"
-# Harnesses that read files write their inputs to files, in memory if possible.
+# Harnesses that test files write their inputs to files, in memory if possible.
 TMPDIR=$(mktemp -d -p /dev/shm gradsum-fuzz-XXXXXX 2>/dev/null || mktemp -d)
 export TMPDIR
 trap 'rm -rf "$TMPDIR"' EXIT

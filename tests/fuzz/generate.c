@@ -1,5 +1,5 @@
-/* `generate` without the vocabulary (vocabulary.c) and the file (safetensors.c): a draw from any finite logits, and
- * characters with missing bytes. */
+/* `generate`, except for the vocabulary (vocabulary.c) and the file (safetensors.c): draws from any finite logits, and
+ * incomplete characters. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -7,7 +7,7 @@
 #include "fuzz.h"
 #include "model/generate.h"
 
-/* A text that arrives byte by byte: the result for a prefix does not depend on what follows. */
+/* A text arrives byte by byte: the result for a prefix must not depend on what follows. */
 static void parts(fuzz_input *in) {
     const size_t bytes = in->size;
     char *text = fuzz_text(in);
@@ -28,7 +28,7 @@ static void parts(fuzz_input *in) {
     free(text);
 }
 
-/* The token is one of the top_k largest. */
+/* The drawn token must be one of the top_k largest. */
 static void draw(fuzz_input *in) {
     enum { MOST = 200 };
     float x[MOST];

@@ -1,4 +1,4 @@
-/* A lab grader's output about a hand-in, in each format. */
+/* A lab grader's output about a hand-in, in every format. */
 #include "lessons/grade/format.h"
 #include "core/text.h"
 #include "fuzz.h"
@@ -18,7 +18,7 @@ static char *written(const gs_format *f, const cJSON *marks) {
     return text;
 }
 
-/* A terminal and an XML parser accept all of it as text. (The grader chooses the names of JSON members.) */
+/* All of it must be plain text for a terminal and for an XML parser. The grader chooses the names of JSON members. */
 static void check_text(const gs_format *f, const char *text) {
     size_t size = 4 * strlen(text) + 1;
     if (f == &gs_format_json) return;

@@ -1,5 +1,5 @@
-/* A hand-in that sends arbitrary bytes to its checker: the wire between their processes (lessons/remote). They may end
- * the checker's wait or be refused; they must not reach the checker's memory. */
+/* A hand-in sends arbitrary bytes to its checker, over the wire between their processes (lessons/remote). The bytes may
+ * end the checker's wait or be rejected, but must not corrupt the checker's memory. */
 #include <setjmp.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -7,7 +7,7 @@
 #include "comm/comm.h"
 #include "sync/scheme.h"
 
-/* A refusal happens in the middle of a call and returns here by longjmp(), so allocations are recorded. */
+/* A rejection leaves a call in the middle by longjmp(), so allocations are recorded. */
 static void *kept[64];
 static void *keep_it(void *memory) {
     for (int i = 0; i < 64; i++)
@@ -88,7 +88,7 @@ FUZZ(in) {
     s->comm = &fake;
     s->array = (gs_sync_array){.count = COUNT};
     if (socketpair(AF_UNIX, SOCK_STREAM, 0, ends) != 0) fuzz_wrong("cannot create sockets");
-    size_t bytes = in->size / 2; /* the first half is the hand-in's, the rest is the other ranks' */
+    size_t bytes = in->size / 2; /* the first half is from the hand-in, the rest from other ranks */
     if (send(ends[1], in->data, bytes, MSG_NOSIGNAL) != (ssize_t)bytes)
         fuzz_wrong("no space for %zu bytes", bytes);
     in->data += bytes;
@@ -96,7 +96,7 @@ FUZZ(in) {
     shutdown(ends[1], SHUT_WR);
     wire.fd = ends[0];
     wire.in_used = wire.in_end = wire.out_used = 0;
-    wire.nested = 0; /* a refused call leaves its nesting behind */
+    wire.nested = 0; /* a rejected call leaves its nesting count behind */
     wire.sync = NULL;
     wire.comm = NULL;
     if (setjmp(refused) == 0) fuzz_allow_bugs(make_the_call, s);

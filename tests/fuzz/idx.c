@@ -5,7 +5,7 @@
 #include "fuzz.h"
 #include "data/idx.h"
 
-/* The rest of the input as a gzip stream, with up to 3 bytes removed from or added to its end. */
+/* Makes the rest of the input a gzip stream, with up to 3 bytes removed from or added to its end. */
 static size_t gzip(fuzz_input *in, uint8_t how, unsigned char *to, size_t room) {
     z_stream z = {.next_in = (unsigned char *)(uintptr_t)in->data,
                   .avail_in = (unsigned)in->size,

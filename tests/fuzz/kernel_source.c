@@ -1,4 +1,4 @@
-/* A kernel's source with its includes; in a lab, students write the kernels. */
+/* A kernel's source with its includes; in a lab, students write them. */
 #include "cl/program.c"
 #include "fuzz.h"
 

@@ -1,4 +1,4 @@
-/* The words of `gradsum launch`, one per line; and the kernel's report about the state of a rank's process. */
+/* The arguments of `gradsum launch`, one per line; and what /proc says about the state of a rank's process. */
 #include <stdlib.h>
 #include "cli/cli.h"
 #include "cli/launch/launch.h"
@@ -30,7 +30,7 @@ static void words(char *text) {
     stderr = errors;
 }
 
-/* A process may choose any name. */
+/* A process may choose any name, which precedes its state. */
 static void state(const char *name) {
     char stat[512];
     state_in(name);

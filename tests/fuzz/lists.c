@@ -1,4 +1,4 @@
-/* Comma-separated lists: devices, and the batches of `gradsum sweep`: increasing numbers, "..." and "all". */
+/* Comma-separated lists: devices, and `gradsum sweep`'s batches, which are increasing numbers, "..." and "all". */
 #include <stdlib.h>
 #include "cl/open.c"
 #include "fuzz.h"

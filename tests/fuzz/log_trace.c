@@ -1,4 +1,4 @@
-/* trace.json of a training log: Chrome's trace format. The log also contains another file. */
+/* trace.json of a training log, in Chrome's trace format. The log also contains another file. */
 #include "log.h"
 
 FUZZ(in) {

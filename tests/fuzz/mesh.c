@@ -1,10 +1,10 @@
-/* Bytes on a connection before both ends have proven their identity: arbitrary ones, or the right words first. */
+/* Bytes on a connection before both ends have proven their identity: arbitrary ones, or ones that start correctly. */
 #include "comm/mesh.c"
 #include "fuzz.h"
 
 enum { RANKS = 3, LINES = 2 };
 
-/* The peer sends the right hello, reads the answer, and proves its identity, with one byte changed by `wrong`. */
+/* Plays a peer that sends the right hello, reads the answer, and sends its proof, with one byte changed by `wrong`. */
 static void speak_as_guest(mesh *m, talk *t, int end, uint8_t line, uint8_t at, uint8_t wrong) {
     gs_hello hello;
     gs_hello_answer answer;

@@ -1,4 +1,4 @@
-/* The text of a model, and the resulting shapes and sizes. */
+/* A model's text, and the resulting shapes and sizes. */
 #include <stdlib.h>
 #include "fuzz.h"
 #include "model/model.h"

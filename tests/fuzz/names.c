@@ -1,4 +1,4 @@
-/* Names of files that others have put into a folder: hand-ins, removable temporary files, files of ranks. */
+/* Names of files that others put into a folder: hand-ins, temporary files to remove, and files of ranks. */
 #include "lessons/grade/hand_ins.c"
 #include "fuzz.h"
 #include "io/file.c"
@@ -46,7 +46,7 @@ static bool is_written_by_ranks(const char *name, int size) {
     return false;
 }
 
-/* A folder that contains one other file. */
+/* Tests a rendezvous folder that contains one foreign file. */
 static void of_a_rank(const char *name) {
     enum { SIZE = 12 };
     static char folder[200], path[600];

@@ -1,4 +1,4 @@
-/* The words of `gradsum train`, one per line, and whether the resulting settings are compatible. */
+/* The arguments of `gradsum train`, one per line, and the check that the resulting settings are compatible. */
 #include <stdlib.h>
 #include "cli/cli.h"
 #include "fuzz.h"

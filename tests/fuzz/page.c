@@ -1,10 +1,10 @@
-/* Text and data inside a page: nothing in them may end the enclosing element. Valid UTF-8 comes back unchanged; in
+/* Text and data inside a page: nothing in them may end the enclosing element. Valid UTF-8 must come back unchanged; in
  * other text, bytes are escaped. */
 #include "page/page.c"
 #include "core/text.h"
 #include "fuzz.h"
 
-/* Either of the two, as a page contains it. */
+/* Text or JSON, as a page contains it. */
 static char *page_of(const char *text, const cJSON *json) {
     char *page = NULL;
     size_t length;

@@ -1,18 +1,18 @@
-/* JPEG and PNG. The first byte says whether the input is used unchanged, or as the chunks of a PNG whose lengths and
- * checksums are corrected: otherwise libpng would reject all of them. */
+/* JPEG and PNG. Depending on the first byte, the input is used unchanged, or as chunks of a PNG with correct lengths
+ * and checksums: otherwise libpng would reject all of them. */
 #include <string.h>
 #include <zlib.h>
 #include "fuzz.h"
 #include "data/view.h"
 #include "io/picture.h"
 
-enum { ROOM = 1 << 16, SIZE = 8, MOST_PIXELS = 1 << 20 /* larger ones take too long */ };
+enum { ROOM = 1 << 16, SIZE = 8, MOST_PIXELS = 1 << 20 /* larger pictures take too long */ };
 
 static void put32(unsigned char *to, size_t x) {
     for (int k = 0; k < 4; k++) to[k] = (unsigned char)(x >> (24 - 8 * k));
 }
 
-/* A length in one byte, a chunk type, and the bytes. */
+/* Makes a PNG from chunks in the input, each a length in one byte, a chunk type, and the bytes. */
 static size_t make_png(fuzz_input *in, unsigned char *to) {
     static const char kinds[][5] = {"IHDR", "PLTE", "IDAT", "IEND", "tRNS", "gAMA", "iCCP", "zTXt"};
     memcpy(to, "\x89PNG\r\n\x1a\n", 8);

@@ -1,4 +1,4 @@
-/* The files of ranks in the rendezvous folder: each one says which rank wrote it and where that rank is. */
+/* Files in the rendezvous folder, each of which says which rank wrote it and where that rank is. */
 #include "fuzz.h"
 #include "comm/rank_info.h"
 

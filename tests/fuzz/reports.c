@@ -1,4 +1,4 @@
-/* What workers send to rank 0 for the log and the last lines of a run: their devices, speeds and timelines. */
+/* What workers send to rank 0 for the log and a run's last lines: their devices, speeds and timelines. */
 #include <cjson/cJSON.h>
 #include "train/timeline.c"
 #include "fuzz.h"
@@ -20,7 +20,7 @@ static void make_worker(gs_worker *w) {
     w->devices = reported;
 }
 
-/* A viewer can read every trace that may be written. */
+/* Every trace that can be written must be readable by a viewer. */
 static void timelines(gs_worker *w) {
     gs_rank_timeline *parts = calloc(WORKERS, sizeof *parts);
     gs_status status = GS_OK;

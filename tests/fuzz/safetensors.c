@@ -1,10 +1,10 @@
-/* A file of weights: its header and metadata, and loading its tensors into a model. */
+/* A weight file: its header and metadata, and loading its tensors into a model. */
 #include <stdlib.h>
 #include <string.h>
 #include "fuzz.h"
 #include "model/safetensors.h"
 
-/* The file's header is the rest of the input; its length is right, and its data are zeros. */
+/* Makes a file whose header is the rest of the input, with the right length, and whose data are zeros. */
 static size_t with_length(fuzz_input *in, size_t data, unsigned char *to, size_t room) {
     uint64_t length = in->size;
     if (length + data + sizeof length > room) length = room - data - sizeof length;

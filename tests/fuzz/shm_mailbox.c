@@ -6,7 +6,7 @@ enum { RANKS = 2, USED = 8 << 20 };
 
 static gs_shm shm;
 static gs_comm comm = {.size = RANKS, .timeout = 1e-3, .state = &shm};
-static gs_shm_mailbox *box; /* of the two ranks */
+static gs_shm_mailbox *box; /* from one rank to the other */
 static gs_call call;
 
 static void receive(void *data) {
@@ -47,9 +47,9 @@ FUZZ(in) {
     shm.header->used = USED;
     fuzz_bytes(in, box->copy, sizeof box->copy);
     box->sent = fuzz_byte(in);
-    box->taken = box->sent - (what == 0) - fuzz_byte(in) % 4; /* neither of them blocks */
+    box->taken = box->sent - (what == 0) - fuzz_byte(in) % 4; /* so that neither rank blocks */
     fuzz_bytes(in, box->buffer, sizeof box->buffer);
-    for (int i = 0; i < GS_SHM_COPIES; i++) box->buffer[i].bytes %= 300; /* returned: a few bytes each */
+    for (int i = 0; i < GS_SHM_COPIES; i++) box->buffer[i].bytes %= 300; /* given back, with few bytes each */
     if (what == 2) {
         fuzz_bytes(in, &shm.header->slots[1].call, sizeof shm.header->slots[1].call);
         call.operation = GS_ALL_REDUCE;

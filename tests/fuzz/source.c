@@ -1,4 +1,4 @@
-/* The preprocessed text of a hand-in, the list of its includes, and its symbols. */
+/* A hand-in's preprocessed text, the list of its includes, and its symbols. */
 #include "source_check.h"
 #include "fuzz.h"
 #include "sync/scheme.h"

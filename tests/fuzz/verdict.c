@@ -1,4 +1,4 @@
-/* What a student's process sends to the grader: a verdict on a socket, and its output with the sanitizers' reports. */
+/* What a student's process sends to the grader: a verdict over a socket, and its output with sanitizer reports. */
 #include "contain.c"
 #include "grader.h"
 #include "fuzz.h"
@@ -14,7 +14,7 @@ FUZZ(in) {
     if (how & 1) {
         lab_verdict v;
         memset(&v, 'x', sizeof v);
-        memset(v.word, 0, sizeof v.word); /* the word that r waits for */
+        memset(v.word, 0, sizeof v.word); /* the word that r expects */
         fuzz_bytes(in, v.blank, sizeof v.blank);
         v.passed = how & 2;
         v.leaks = how & 4;

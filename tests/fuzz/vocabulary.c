@@ -1,12 +1,12 @@
-/* UTF-8 characters: a text's vocabulary, its tokens, and the text again. In the first byte, bit 0 selects bytes instead
- * of characters, and bit 1 the vocabulary of the text's first half instead of its own. */
+/* UTF-8 characters: builds a text's vocabulary, and encodes and decodes the text. In the first byte, bit 0 selects
+ * bytes instead of characters, and bit 1 the vocabulary of the text's first half instead of the whole text's. */
 #include <stdlib.h>
 #include <string.h>
 #include "fuzz.h"
 #include "core/text.h"
 #include "data/vocabulary.h"
 
-/* The joined pieces of the tokens are the text again. */
+/* The concatenated pieces of the tokens must equal the text. */
 static void check_back(const gs_vocabulary *v, const uint16_t *tokens, size_t count, const char *text,
                        size_t bytes) {
     size_t at = 0, length;

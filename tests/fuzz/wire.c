@@ -1,4 +1,4 @@
-/* 16-bit values from the wire: the processor's instructions for many values give the same as the code for one. */
+/* 16-bit values from the wire: the vector instructions must give the same results as the code for one value. */
 #include <string.h>
 #include "fuzz.h"
 #include "sync/wire.h"

@@ -1,4 +1,4 @@
-/* The number of workers that each process claims, before they join one world. */
+/* The number of workers that each process claims before the processes join one world. */
 #include "fuzz.h"
 
 FUZZ(in) {

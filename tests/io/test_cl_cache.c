@@ -1,4 +1,4 @@
-/* The user's cache directory and the kernels in it: the cache is used, and never trusted. */
+/* The user's cache directory and the kernels in it: the cache is used, but never trusted. */
 #include <dirent.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -8,7 +8,7 @@
 #include "tests/support/devices.h"
 #include "tests/support/program.h"
 
-/* Sets GRADSUM_CACHE and GRADSUM_KERNELS here; the end of a test restores them. */
+/* Sets GRADSUM_CACHE or GRADSUM_KERNELS; the end of the test restores it. */
 static void set_folder(const char *variable, const char *folder) {
     assert_int_equal(folder ? setenv(variable, folder, 1) : unsetenv(variable), 0);
 }
@@ -53,7 +53,7 @@ TEST_AROUND(an_entry_is_what_was_written, NULL, forget_folders) {
 
     assert_true(gs_cache_write("b.bin", "three", 5));
     assert_true(gs_cache_path("a.bin", path, sizeof path) && gs_cache_path("b.bin", other, sizeof other));
-    assert_int_equal(rename(other, path), 0); /* the entry of another name */
+    assert_int_equal(rename(other, path), 0); /* an entry that was written under another name */
     assert_false(gs_cache_read("a.bin", &data, &bytes));
     assert_null(data);
 }
@@ -70,7 +70,7 @@ TEST_AROUND(a_damaged_entry_is_known, NULL, forget_folders) {
         write_raw(path, good, length);
         assert_false(gs_cache_read("x", &data, &bytes));
     }
-    for (size_t i = 0; i < size; i++) { /* any bit of any byte */
+    for (size_t i = 0; i < size; i++) { /* flip any bit of any byte */
         memcpy(bad, good, size);
         bad[i] = (char)(bad[i] ^ (1 << i % 8));
         write_raw(path, bad, size);
@@ -78,7 +78,7 @@ TEST_AROUND(a_damaged_entry_is_known, NULL, forget_folders) {
     }
     memcpy(bad, good, size);
     bad[size] = '\0';
-    write_raw(path, bad, size + 1); /* longer */
+    write_raw(path, bad, size + 1); /* too long */
     assert_false(gs_cache_read("x", &data, &bytes));
     write_raw(path, good, size);
     check_entry("x", "the data");
@@ -115,7 +115,7 @@ static float filled(void) {
     return got;
 }
 
-/* A folder of kernels with only this memory.cl, and the program that includes it. */
+/* Makes a folder of kernels with only this memory.cl and the program that includes it. */
 static void write_memory_cl(const char *folder, const char *source, size_t bytes) {
     static const char program[] = "#include \"memory.cl\"\n";
     const char *path = gs_test_format("%s/training.cl", folder);
@@ -124,7 +124,7 @@ static void write_memory_cl(const char *folder, const char *source, size_t bytes
     write_raw(path, source, bytes);
 }
 
-/* A folder whose memory.cl writes value + `more`, and does nothing else. */
+/* Makes a folder whose memory.cl only writes value + `more`. */
 static void make_kernels(char *folder, size_t size, int more) {
     char source[400];
     snprintf(folder, size, "%s", gs_test_folder());
@@ -167,12 +167,12 @@ TEST_AROUND(kernels_are_kept, NULL, forget_folders) {
     assert_true(filled() == 7);
     assert_int_equal(kernels_in(names, 4), 1);
 
-    set_folder("GRADSUM_KERNELS", other); /* another source gives another entry */
+    set_folder("GRADSUM_KERNELS", other); /* another source gets another entry */
     assert_true(filled() == 8);
     assert_int_equal(kernels_in(names, 4), 2);
     const char *second = names[strcmp(names[0], first) == 0];
 
-    /* the second's binary under the first's name: if it acts like the second, it was used */
+    /* store the second binary under the first one's name: if it is used, the first acts like the second */
     assert_true(gs_cache_read(second, &data, &bytes));
     assert_true(gs_cache_write(first, data, bytes));
     free(data);
@@ -209,7 +209,7 @@ TEST(processes_share_the_cache) {
     char *output;
     const char *pocl = gs_test_folder();
     const char *cache = gs_test_folder();
-    /* all start with an empty cache, and share one of PoCL's */
+    /* both start with an empty cache, and share PoCL's own cache */
     int status =
         gs_test_shell(&output,
                       "export POCL_CACHE_DIR=%s GRADSUM_CACHE=%s\n"
@@ -249,7 +249,7 @@ TEST(pocl_gets_a_folder_that_it_can_write_to) {
     assert_has(output, "PoCL needs a folder for compiled kernels with 8 MB free");
 }
 
-/* Open devices have different numbers, and so separate kernels on PoCL 5 (cl/pocl.c). */
+/* Each open device has its own number, and so its own kernels on PoCL 5 (cl/pocl.c). */
 TEST(open_devices_have_numbers) {
     gs_test_need_opencl();
     gs_device *d[3];

@@ -35,7 +35,7 @@ TEST(control_characters_become_text) {
 
 /* ---- reading files ---- */
 
-/* Opening a FIFO would wait for its other end. Every reader detects what is no regular file before it reads. */
+/* Opening a FIFO would block until its other end is opened. Every reader rejects anything but a regular file first. */
 TEST(pipes_do_not_keep_us_waiting) {
     const char *folder = gs_test_folder(), *pipe = in_folder(folder, "pipe"),
                *file = in_folder(folder, "file");
@@ -46,7 +46,7 @@ TEST(pipes_do_not_keep_us_waiting) {
     void *data;
     gs_weights_info saved;
     assert_int_equal(mkfifo(pipe, 0600), 0);
-    alarm(200); /* ends the test if it does wait */
+    alarm(200); /* ends the test if a reader blocks */
     assert_fails(GS_E_FILE, "pipe: it is not a regular file", gs_file_open(pipe, &fd, &size));
     assert_int_equal(errno, EINVAL);
     assert_fails(GS_E_FILE, "/dev/tty", gs_file_open("/dev/tty", &fd, &size));
@@ -84,7 +84,7 @@ TEST(writes_and_replaces) {
     assert_ok(gs_file_writer_open(path, &w));
     fputs("second", w.file);
     fflush(w.file);
-    check_holds(path, "first"); /* until commit */
+    check_holds(path, "first"); /* the old content remains until commit */
     assert_int_equal(entries(folder), 2);
     assert_ok(gs_file_writer_commit(&w));
     check_holds(path, "second");
@@ -166,10 +166,10 @@ TEST(targets_that_cannot_be) {
     memset(name, 'n', 255);
     name[255] = '\0';
     assert_fails(GS_E_FILE, "nnn: File name too long", gs_file_writer_open(in_folder(folder, name), &w));
-    gs_file_writer_discard(&w); /* harmless after a failed open */
+    gs_file_writer_discard(&w); /* discard is harmless after a failed open */
     assert_int_equal(entries(folder), 2);
 
-    /* The folder disappears, or the target becomes a folder, while the file is being written. */
+    /* the folder disappears, or the target becomes a folder, while the file is being written */
     assert_ok(gs_file_writer_open(in_folder(folder, "late"), &w));
     assert_int_equal(mkdir(in_folder(folder, "late"), 0700), 0);
     assert_fails(GS_E_FILE, "/late: Is a directory", gs_file_writer_commit(&w));
@@ -184,7 +184,7 @@ TEST(read_only_targets) {
     const char *above = gs_test_format("%s/..", folder);
     assert_int_equal(chmod(folder, root ? 0777 : 0700), 0);
     if (root) assert_int_equal(chmod(above, 0711), 0);
-    if (root && seteuid(65534) != 0) /* root may write everything: drop its rights for a moment */
+    if (root && seteuid(65534) != 0) /* root may write everything, so drop its rights briefly */
         skip_because("root may write everything, and cannot become another user here");
 
     gs_file_writer w;
@@ -204,8 +204,8 @@ TEST(read_only_targets) {
     check_holds(in_folder(folder, "a"), "kept");
 }
 
-/* A file size limit stands in for a full disk. Large data bypasses stdio's buffer and fails at fwrite; small data waits
- * in the buffer and fails at commit. In a third case the caller ignores the failure, and commit reports it. */
+/* A file size limit simulates a full disk. Large data bypass stdio's buffer and fail at fwrite; small data wait in the
+ * buffer and fail at commit. In a third case the caller ignores the failure, and commit reports it. */
 TEST(full_disk) {
     const char *folder = gs_test_folder(), *path = in_folder(folder, "a");
     write_text(path, "kept");
@@ -321,7 +321,7 @@ static gs_status read_a_text(const char *path) {
     return gs_dataset_load(where, GS_TRAIN, &d);
 }
 
-/* Every reader says what it found, and where to get the right file. */
+/* Every reader reports what it found and where to get the right file. */
 TEST(files_that_are_others) {
     const struct {
         const char *bytes, *what;

@@ -1,5 +1,5 @@
-/* JPEG and PNG decoded to RGB bytes and resized: compared with Pillow (golden/make_pictures.py), for every PNG format,
- * and with every kind of damage. */
+/* JPEG and PNG files, decoded to RGB bytes and resized: compared with Pillow (golden/make_pictures.py), in every PNG
+ * format, and with every kind of damage. */
 #include "data/view.h"
 #include "io/picture.h"
 #include "tests/support/pictures.h"
@@ -15,7 +15,7 @@ static gs_picture_reader *reader(void) {
     return r;
 }
 
-/* The bytes of a line of the golden values, *bytes of them. Free the result. */
+/* The *bytes bytes of a line of the golden values. Free the result. */
 static unsigned char *golden_bytes(const char *name, size_t *bytes) {
     static char line[LINE];
     char of[64];
@@ -86,7 +86,7 @@ static void transpose(const unsigned char *x, int n, unsigned char *out) {
             for (int j = 0; j < n; j++) out[(c * n + j) * n + i] = x[(c * n + i) * n + j];
 }
 
-/* Pillow 13 resizes the rows of this picture first: its result is ours for the transposed picture, off by 1 here. */
+/* Pillow 13 resizes this picture's rows first: its result is ours for the transposed picture, here off by 1. */
 TEST(pillow_13_is_one_level_away) {
     enum { W = 37, H = 100, N = 8 };
     gs_resizer r = {0};
@@ -109,7 +109,7 @@ TEST(pillow_13_is_one_level_away) {
     gs_resizer_free(&r);
 }
 
-/* A picture shrunk eightfold is the mean of 8 x 8 pixels, up to rounding; sizes are rounded up. */
+/* A picture reduced eightfold holds the means of 8 x 8 pixels, up to rounding; its size is rounded up. */
 TEST(shrunk) {
     enum { W = 43, H = 33 };
     unsigned char x[W * H * 3];
@@ -129,7 +129,7 @@ TEST(shrunk) {
     }
 }
 
-/* The byte for a sample of `depth` bits: the upper 8 of 16 bits; fewer bits are scaled to 255. */
+/* The byte for a sample of `depth` bits: the upper 8 of 16 bits; samples of fewer bits are scaled to 255. */
 static int byte_of(unsigned x, int depth) {
     return depth == 16 ? (int)(x >> 8) : (int)(x * 255 / ((1u << depth) - 1));
 }
@@ -157,7 +157,7 @@ static void check_png(int type, int depth, bool interlaced) {
     unsigned char *file = make_png(rows, row, W, H, (png_form){type, depth, interlaced}, &bytes);
     const unsigned char *rgb;
     int w, h;
-    assert_ok(decode(file, bytes, 4, &rgb, &w, &h)); /* a PNG keeps its size */
+    assert_ok(decode(file, bytes, 4, &rgb, &w, &h)); /* a PNG is not reduced while decoding */
     assert_int_equal(w, W);
     assert_int_equal(h, H);
     for (int i = 0; i < H; i++)
@@ -202,7 +202,7 @@ TEST(no_pictures) {
     assert_broken("the PNG is damaged: the file ends too early", "\x89PNG\r\n\x1a\n", 8);
 }
 
-/* Truncated at any byte, a file is broken and never half a picture; the reader then still reads the next file. */
+/* A file truncated at any byte is reported as broken and gives no picture. The reader can still read the next file. */
 TEST(cut_off) {
     for (int kind = 0; kind < 4; kind++) {
         size_t bytes;
@@ -213,7 +213,7 @@ TEST(cut_off) {
             file = make_png(x, 72, 24, 20, (png_form){PNG_COLOR_TYPE_RGB, 8, kind == 3}, &bytes);
         for (size_t n = 1; n < bytes; n += n < 30 ? 1 : 7) {
             if (kind < 2 && n > bytes - 3) break; /* only the end marker is missing: complete */
-            unsigned char *part = malloc(n);      /* a sanitizer then detects reads past its end */
+            unsigned char *part = malloc(n);      /* so that a sanitizer detects reads past its end */
             assert_non_null(part);
             memcpy(part, file, n);
             assert_broken(n < (kind < 2 ? 3u : 8u) ? "neither a JPEG" : "is damaged: ", part, n);
@@ -230,7 +230,7 @@ static void put32(unsigned char *to, unsigned x) {
     for (int k = 0; k < 4; k++) to[k] = (unsigned char)(x >> (24 - 8 * k));
 }
 
-/* Sizes are checked before memory is allocated: a header that says 60,000 x 60,000 is refused. */
+/* Sizes are checked before memory is allocated: a header with 60,000 x 60,000 is rejected. */
 TEST(too_large) {
     static const unsigned sizes[][2] = {{60000, 60000}, {8193, 8192}, {65501, 1}, {0x7fffffff, 0x7fffffff}};
     for (size_t k = 0; k < sizeof sizes / sizeof *sizes; k++) {

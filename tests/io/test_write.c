@@ -1,4 +1,4 @@
-/* Files that are written whole or not at all: permissions of replaced files, links, and leftovers of killed writers. */
+/* Files are written completely or not at all: permissions of replaced files, links, leftovers of killed writers. */
 #include "tests/support/files.h"
 #include "tests/support/training.h"
 
@@ -9,7 +9,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* A new file gets the umask's mode; a replaced one keeps its mode and its owner. */
+/* A new file gets its mode from the umask; a replaced one keeps its mode and owner. */
 TEST(rights_are_kept) {
     const char *path = in_folder(gs_test_folder(), "a");
     const mode_t modes[] = {0600, 0644, 0664, 0640};
@@ -44,7 +44,7 @@ TEST(links) {
     assert_int_equal(entries(folder), 2);
 }
 
-/* A process that is writing `path`: it is killed, or lives on. */
+/* Starts a process that is writing `path`; it is killed, or keeps running. */
 static pid_t writer_of(const char *path, bool killed) {
     int ends[2];
     char byte;
@@ -53,7 +53,7 @@ static pid_t writer_of(const char *path, bool killed) {
     assert_true(pid >= 0);
     if (pid == 0) {
         gs_file_writer w;
-        prctl(PR_SET_PDEATHSIG, SIGKILL); /* also if the test fails */
+        prctl(PR_SET_PDEATHSIG, SIGKILL); /* also ends it if the test fails */
         if (gs_file_writer_open(path, &w) != GS_OK || write(ends[1], "x", 1) != 1) _exit(1);
         for (;;) pause();
     }
@@ -72,8 +72,8 @@ static void make_empty(const char *path) {
     assert_int_equal(fclose(f), 0);
 }
 
-/* The next writer removes what killed writers left, even where a living process now has the same id. It keeps files of
- * living writers, files of other hosts, and files with similar names. */
+/* The next writer removes the files that killed writers left, even if a running process now has the same id. It keeps
+ * files of running writers, files of other hosts, and files with similar names. */
 TEST(leftovers_are_removed) {
     const char *folder = gs_test_folder();
     const char *path = gs_test_format("%s/a", folder);
@@ -85,7 +85,7 @@ TEST(leftovers_are_removed) {
 
     writer_of(path, true);
     assert_int_equal(entries(folder), 1);
-    pid_t living = writer_of(path, false); /* removes the leftovers of the other */
+    pid_t living = writer_of(path, false); /* removes the leftovers of the killed writer */
     assert_int_equal(entries(folder), 1);
     const char *name = gs_test_format("a.%ld-7%s", (long)getpid(), end);
     make_empty(in_folder(folder, name));
@@ -109,7 +109,7 @@ TEST(leftovers_are_removed) {
     assert_int_equal(entries(folder), 8);
 }
 
-/* ulimit -f: the program reports it, and leaves nothing. */
+/* With ulimit -f the program reports the limit, and leaves no file. */
 TEST(a_limit_on_files_is_told) {
     const char *folder = gs_test_folder();
     assert_shell_prints(1, "/w: File too large",
@@ -118,8 +118,8 @@ TEST(a_limit_on_files_is_told) {
     assert_int_equal(entries(folder), 0);
 }
 
-/* A target that a file cannot replace is reported before any computation. Replacing the file that receives the
- * program's output would lose that output. */
+/* A target that a file cannot replace is reported before any computation. So is the file that receives the program's
+ * output: replacing it would lose that output. */
 TEST(what_cannot_be_written) {
     const char *pipe = in_folder(gs_test_folder(), "pipe"), *text = in_folder(gs_test_folder(), "text");
     char *output;
@@ -141,7 +141,7 @@ TEST(what_cannot_be_written) {
     }
 }
 
-/* If a standard stream is closed, files get its number: no text may be written into them. */
+/* If a standard stream is closed, a file that is opened gets its number; no message may be written into that file. */
 TEST(closed_streams) {
     const char *log = gs_test_format("%s/log", gs_test_folder());
     char *output = gs_test_output(1, "train --model softmax --threads 1 --steps 3 --log %s >&-", log);
@@ -160,7 +160,7 @@ TEST(a_folder_that_cannot_be_made) {
     }
 }
 
-/* Removing a record of --digest while it is written is a reported failure; training continues. */
+/* If a --digest record is removed while it is being written, the failure is reported and training continues. */
 TEST(a_removed_record_is_told) {
     static const char *const starts[] = {"", "launch -n 2 --"};
     for (size_t i = 0; i < sizeof starts / sizeof *starts; i++) {
@@ -175,8 +175,8 @@ TEST(a_removed_record_is_told) {
     }
 }
 
-/* When the disk is full, the record of a rank stops with a message; training continues, and its weights are saved. The
- * limit allows a few of the 40 steps, and the weights. */
+/* When the disk is full, a rank's record stops with a message; training continues, and the weights are saved. The limit
+ * leaves room for a few of the 40 steps and for the weights. */
 TEST(a_record_without_room_stops) {
     static const char RUN[] = "train --model softmax --threads 1 --steps 40 --devices cpu,cpu";
     const char *folder = gs_test_folder();

@@ -1,15 +1,14 @@
-/* `gradsum doctor`: the state of this machine, and of the machines of a run. Here one machine stands in for several;
- * tests/net/net.sh has separate hosts.
- */
+/* `gradsum doctor`: the state of this machine and of the machines of a run. One machine plays several here;
+ * tests/net/net.sh tests separate hosts. */
 #include "core/usable.h"
 #include "tests/support/launched.h"
 #include "tests/support/program.h"
 
 #include <unistd.h>
 
-/* In a script, `doctor R ...` runs on the machine of node rank R; $M is "--meet tcp://..." of two nodes, as are $M1,
- * $M2 and $M3 at other ports. Its output lines start with "nR: ", or with $L instead of "n". All run at once and share
- * a secret. */
+/* In a script, `doctor R ...` plays the machine of node rank R. $M is "--meet tcp://..." for two nodes; $M1, $M2 and
+ * $M3 use other ports. Output lines start with "nR: ", or with $L instead of "n". All doctors run at once and share a
+ * secret. */
 static char *run(const char *script) {
     char *output = gs_test_shell_output(
         0,
@@ -39,7 +38,7 @@ TEST(a_machine_alone) {
     assert_int_equal(status == 0, strstr(output, "WRONG") == NULL);
 }
 
-/* Each line is an object; the last one counts the problems. */
+/* Each line is a JSON object; the last one counts the problems. */
 TEST(as_json) {
     char *rest;
     int checks = 0, wrong = 0, end = -1;
@@ -75,7 +74,7 @@ TEST(machines_that_fit) {
 
 #define WAITS "f0: note   waiting    node rank 1 has not come yet; waiting for at most "
 
-/* All nodes that came agree on the missing one, and on what differs. */
+/* All nodes that joined agree on which one is missing, and on what differs. */
 static const char *wrong_is_not_named(double timeout, void *context) {
     (void)context;
     static const char *const wanted[] = {
@@ -104,7 +103,7 @@ static const char *wrong_is_not_named(double timeout, void *context) {
                        timeout, timeout));
     for (const char *const *w = wanted; *w; w++)
         if (!strstr(output, *w)) return gs_test_wrong("wanted '%s' in: %s", *w, output);
-    /* It reports this after 1.5 s or later. */
+    /* the doctor reports this after 1.5 s or later */
     const double left = strtod(strstr(output, WAITS) + strlen(WAITS), NULL);
     return left > 0 && left <= timeout - 1 ? NULL : gs_test_wrong("it waited %g s: %s", left, output);
 }

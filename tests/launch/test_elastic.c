@@ -1,6 +1,5 @@
-/* launch --elastic: ranks are killed and the remaining ones continue. With --exact, or with as many new ranks, the
- * weights are those of an undisturbed run. Nothing is left behind. tests/system/restarts.sh adds random hangs.
- */
+/* launch --elastic: ranks are killed and the others continue. With --exact, or if new ranks replace the lost ones, the
+ * weights equal those of an undisturbed run. Nothing is left behind. tests/system/restarts.sh adds random hangs. */
 #include "cli/launch/launch.h"
 #include "tests/support/disturbed.h"
 #include "tests/support/files.h"
@@ -16,11 +15,11 @@
     "--model 'conv 4 3x3 stride 3 pad 1 no_bias, batch_norm, tanh, flatten, dropout 0.25, linear 10' "       \
     "--threads 1 --batch 600 --epochs 9"
 
-/* The seconds that a rank sleeps before an operation, so that even a late signal arrives there: less than the timeout
- * of the ranks that wait for it. */
+/* The seconds that a rank sleeps before an operation, so that even a late signal arrives during the sleep. It is less
+ * than the timeout of the ranks that wait for this rank. */
 #define HELD "seconds=25"
 
-/* Kills the rank that `held` delays while it sleeps, in the middle of the second epoch. */
+/* In the middle of the second epoch, kills the rank that `held` delays, while it sleeps. */
 static void kill_in_epoch_2(disturbed *d, const char *options, int rank, const char *held) {
     setenv("GRADSUM_FAULT", held, 1);
     gs_test_disturbed_start(d, options);
@@ -30,7 +29,7 @@ static void kill_in_epoch_2(disturbed *d, const char *options, int rank, const c
     gs_test_disturbed_send(d, rank, SIGKILL);
 }
 
-/* Rank 0, which prints the output: the new rank 0 is another process. */
+/* Kills rank 0, which prints the output: another process becomes the new rank 0. */
 TEST(a_new_one_takes_its_place) {
     disturbed d;
     kill_in_epoch_2(&d, "-n 3 --elastic 1:3 -- train " SMALL " --steps 16 --optimizer adam", 0,
@@ -41,7 +40,7 @@ TEST(a_new_one_takes_its_place) {
     gs_test_disturbed_sha256(&d, "launch -n 3 -- train " SMALL " --steps 16 --optimizer adam");
 }
 
-/* 4, 2 and 1 workers; the second loss leaves one process, without peers. */
+/* Continues with 4, 2 and 1 workers; after the second loss only one process is left. */
 TEST(exact_until_one_is_left) {
     disturbed d;
     kill_in_epoch_2(&d, "-n 4 --transport gloo --elastic 1 -- train --exact " NORMED " --steps 18", 3,
@@ -56,7 +55,7 @@ TEST(exact_until_one_is_left) {
     gs_test_disturbed_sha256(&d, "train --exact " NORMED " --steps 18");
 }
 
-/* --slow names a rank that was lost: then no rank is slow. */
+/* If --slow names a rank that was lost, no rank is slow any longer. */
 TEST(the_slow_one_is_lost) {
     disturbed d;
     kill_in_epoch_2(&d, "-n 2 --elastic 1 -- train " SMALL " --steps 14 --slow 1:1", 1,
@@ -65,7 +64,7 @@ TEST(the_slow_one_is_lost) {
     gs_test_disturbed_said(&d, "rank 1 was killed by signal 9 (Killed); generation 2: 1 goes on\n");
 }
 
-/* Only the file says that the run is exact. */
+/* Only the resumed file, not an option, makes the run exact. */
 TEST(exact_by_a_file) {
     disturbed d;
     const char *folder = gs_test_folder();
@@ -88,7 +87,7 @@ TEST(too_few_are_left) {
         &d, "rank 1 was killed by signal 9 (Killed); the others do not go on: they are too few\n");
 }
 
-/* The next generation would only repeat it. */
+/* The next generation would only repeat the mistake. */
 TEST(wrong_usage_ends_all) {
     char *output;
     const int status = gs_test_shell(&output,
@@ -110,7 +109,7 @@ TEST(ctrl_c_is_no_loss) {
     assert_null(strstr(d.said, "generation"));
 }
 
-/* The state that a process keeps is complete: a second run continues from it. */
+/* The state that a process keeps in memory is complete: a second run continues from it. */
 TEST(a_carried_state_is_whole) {
     gs_settings s = gs_test_settings("cpu --optimizer adam");
     gs_result whole = gs_test_train(&s), both;
@@ -126,7 +125,7 @@ TEST(a_carried_state_is_whole) {
     gs_snapshots_free(s.snapshots);
 }
 
-/* The snapshots of a run of `steps` steps. */
+/* The snapshots from a run of `steps` steps. */
 static gs_snapshots *snapshots_of(uint64_t steps, uint64_t seed, size_t *params) {
     gs_settings s = gs_test_settings("cpu");
     s.steps = steps;
@@ -178,7 +177,7 @@ TEST(other_weights_are_found) {
     }
 }
 
-/* Slot 2 hangs, slot 3 ends because of the others' loss, slot 4 was dropped earlier. */
+/* Slot 2 hangs, slot 3 ends because others were lost, and slot 4 was dropped earlier. */
 TEST(all_that_were_lost_are_named) {
     const gs_launch launch = {.size = 5};
     const gs_elastic e = {.lost = 1}, cut_off = {.lost = -1};

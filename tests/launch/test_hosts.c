@@ -1,13 +1,12 @@
-/* Several machines on one: `launch --hosts`, over an `ssh` in PATH that runs the command here as if on another machine;
- * and processes that share memory within each machine.
- */
+/* Simulates several machines on one: `launch --hosts` uses an `ssh` in PATH that runs the command here as if on another
+ * machine. Also tests processes that share memory within each machine. */
 #include "tests/support/launched.h"
 #include "tests/support/program.h"
 
 #include <unistd.h>
 
-/* In the script, $G is the program, $T a short training, $M a free address for --meet. This ssh records its arguments
- * in $HOME/words and cannot reach "nowhere". (tests/net/net.sh has separate hosts.) */
+/* In the script, $G is the program, $T a short training command, and $M a free address for --meet. This ssh records its
+ * arguments in $HOME/words and cannot reach "nowhere". tests/net/net.sh tests separate hosts. */
 static int run(char **output, const char *script) {
     return gs_test_shell(
         output,
@@ -26,7 +25,7 @@ static int run(char **output, const char *script) {
         gs_test_folder(), GS_BUILD_DIR, gs_test_free_port(), script);
 }
 
-/* One process here, two on another machine, one on a third. The secret is on no command line. */
+/* One process here, two on another machine, one on a third. The secret appears on no command line. */
 TEST(machines_are_started_over_ssh) {
     char *output, one[65], many[65];
     assert_int_equal(run(&output, "$G $T 2>&1"), 0);
@@ -48,7 +47,7 @@ TEST(a_machine_that_cannot_be_reached_is_named) {
     assert_has(output, "node rank 1 (nowhere) failed with exit status 255: ssh could not reach it");
 }
 
-/* SIGHUP is ignored, as under nohup. SIGUSR1 writes a checkpoint after a step that is not the last. */
+/* SIGHUP is ignored, as under nohup. SIGUSR1 causes a checkpoint after a step that is not the last. */
 TEST(signals_of_a_job) {
     char *output;
     assert_int_equal(run(&output, "trap '' HUP; $G launch --hosts 127.0.0.1,berta -n 1 $M -- $T --steps 12 "
@@ -78,7 +77,7 @@ TEST(all_machines_are_stopped_and_go_on) {
     assert_has(output, "TTT\n");
 }
 
-/* Standard input, which delivered the secret, closes when the starting launch ends. */
+/* A launch receives the secret on standard input, which closes when the launch that started it ends. */
 TEST(a_launch_ends_with_its_starter) {
     char *output;
     assert_int_equal(
@@ -88,7 +87,7 @@ TEST(a_launch_ends_with_its_starter) {
     assert_has(output, "gradsum launch: stopped by signal 15");
 }
 
-/* Two ranks on each of two machines. tests/net/net.sh checks how soon all end. */
+/* Two ranks on each of two machines. tests/net/net.sh checks how quickly all ranks exit. */
 static const char *another_leader_is_named(double timeout, void *context) {
     (void)context;
     char *output, script[300];

@@ -1,4 +1,4 @@
-/* The launcher: what it refuses, what it passes on, and that it leaves no processes or files behind. */
+/* The launcher: what it rejects, what it passes on, and that it leaves no processes or files behind. */
 #include "cli/launch/shared.h"
 #include "tests/support/disturbed.h"
 #include "tests/support/files.h"
@@ -34,7 +34,7 @@ TEST(wrong_usage) {
     assert_prints(0, "example:", "launch --help");
 }
 
-/* One message for all of them, with what to use instead; no process is started. */
+/* Each command gets one message that says what to use instead; no process is started. */
 TEST(commands_whose_processes_would_not_meet_are_refused) {
     static const char *const names[] = {
         "devices", "model", "predict", "compare", "profile",  "sweep",  "report", "step",     "collectives",
@@ -62,7 +62,7 @@ TEST(statuses_are_handed_on) {
     output = gs_test_shell_output(2,
                                   "GRADSUM_FAULT=usage:rank=2,operation=12 %s/gradsum launch -n 3 -- train "
                                   "--model softmax --threads 1 --steps 12",
-                                  GS_BUILD_DIR); /* the others merely lost it */
+                                  GS_BUILD_DIR); /* the other ranks only lost this one */
     assert_has(output, "gradsum launch: rank 2 failed with exit status 2; ");
 }
 
@@ -89,7 +89,7 @@ TEST(the_stopped_are_silent) {
     assert_has(output, "cannot create the folder", "gradsum launch: rank 0 failed with exit status 1");
 }
 
-/* The signal arrives when one rank waits in the folder and the other has not reached it. */
+/* The signal arrives while one rank waits in the folder and the other has not reached it. */
 TEST(stopped_before_all_have_met) {
     disturbed d;
     setenv("GRADSUM_FAULT", "delay:rank=1,operation=0,seconds=1", 1);
@@ -102,7 +102,7 @@ TEST(stopped_before_all_have_met) {
     assert_null(strstr(d.said, "rendezvous folder"));
 }
 
-/* Each rank receives its number and a separate cache for PoCL. */
+/* Each rank receives its rank number and its own cache for PoCL. */
 TEST(the_folder_of_a_launch_is_removed) {
     const char *folder = gs_test_folder();
     const char *tmp = gs_test_format("%s/tmp", folder);
@@ -119,7 +119,7 @@ TEST(the_folder_of_a_launch_is_removed) {
     output =
         gs_test_shell_output(1, "TMPDIR=/no/such/folder %s/gradsum launch -n 2 -- --version", GS_BUILD_DIR);
     assert_has(output, "cannot make a folder in /no/such/folder");
-    /* no folder for a cache: the folder of the rendezvous must stay empty all the same */
+    /* without a folder for a cache, the rendezvous folder must still stay empty */
     static const char *const homes[] = {"HOME=/dev/null", "-u HOME", "HOME=/proc"};
     for (size_t i = 0; i < sizeof homes / sizeof *homes; i++) {
         output = gs_test_shell_output(0,
@@ -146,7 +146,7 @@ static void start(watched *w, const char *options) {
     assert_true(w->rank[0] > 0 && w->rank[1] > 0);
 }
 
-/* Two ranks that train until they are ended; returns once they have met. */
+/* Starts two ranks that train until they are stopped; returns once they have met. */
 static void start_training(watched *w) {
     char meet[400] = "";
     start(w, "-n 2 -- train --model softmax --threads 1 --batch 12 --epochs 1000000");
@@ -181,7 +181,7 @@ TEST(a_killed_rank_ends_all) {
     assert_ended(&w, 1, "gradsum launch: rank 1 was killed by signal 9 (Killed); ");
 }
 
-/* The stopped rank, as if in a debugger, does nothing that would end the other one. */
+/* A rank that is stopped, as in a debugger, does nothing that would end the other one. */
 TEST(a_rank_that_hangs_is_killed) {
     watched w;
     start_training(&w);
@@ -210,7 +210,7 @@ TEST(a_stopped_rank_is_named_last) {
     for (int i = 0; i < 2; i++) gs_test_patiently(4, another_is_named_last, &i);
 }
 
-/* A full pipe: a process that writes into it blocks. */
+/* Makes a full pipe: a process that writes into it blocks. */
 static void full_pipe(int ends[2]) {
     static const char bytes[4096];
     assert_int_equal(pipe2(ends, O_CLOEXEC | O_NONBLOCK), 0);
@@ -218,8 +218,8 @@ static void full_pipe(int ends[2]) {
     assert_int_equal(fcntl(ends[1], F_SETFL, 0), 0);
 }
 
-/* Two independent ranks wait for their output. One is stopped, the other continues and ends with 0. The timeouts: the
- * launch's, and the command's own. */
+/* Two independent ranks wait until their output is read. One is stopped; the other continues and exits with 0.
+ * `timeout` is the launch's, `own` the command's. */
 static void check_stopped_at_its_end(const char *timeout, const char *own) {
     static char bytes[4096];
     int ends[2];
@@ -252,15 +252,15 @@ TEST(signals_are_passed_on) {
     }
 }
 
-/* The other rank ends by itself at the timeout: the launch then need not wait for the stopped one. */
+/* At the timeout the other rank ends by itself, and the launch need not wait for the stopped one any longer. */
 static const char *stopped_one_lives(double timeout, void *context) {
     (void)context;
     watched w;
     const char *text = gs_test_format("%g", timeout);
-    setenv("GRADSUM_TIMEOUT", text, 1); /* on a busy machine one rank starts later than the other */
+    setenv("GRADSUM_TIMEOUT", text, 1); /* not too short: on a busy machine one rank starts later */
     start_training(&w);
     unsetenv("GRADSUM_TIMEOUT");
-    kill(w.d.launcher, SIGSTOP); /* it forwards the signal only after rank 0 has stopped */
+    kill(w.d.launcher, SIGSTOP); /* so that it forwards the signal only after rank 0 has stopped */
     kill(w.d.launcher, SIGTERM);
     kill(w.rank[0], SIGSTOP);
     kill(w.d.launcher, SIGCONT);
@@ -279,12 +279,12 @@ TEST(a_second_signal_kills) {
     kill(w.rank[0], SIGSTOP);
     kill(w.rank[1], SIGSTOP);
     kill(w.d.launcher, SIGINT);
-    while (gs_test_signal_waits(w.d.launcher, SIGINT)) usleep(1000); /* else the two signals would merge */
+    while (gs_test_signal_waits(w.d.launcher, SIGINT)) usleep(1000); /* otherwise both signals would merge */
     kill(w.d.launcher, SIGINT);
     assert_ended(&w, 128 + SIGINT, "gradsum launch: stopped by signal 2");
 }
 
-/* The launcher itself is killed: its processes end, and leave nothing. */
+/* If the launcher itself is killed, its processes end and leave nothing behind. */
 TEST(ranks_die_with_the_launcher) {
     watched w;
     start_training(&w);

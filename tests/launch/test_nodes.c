@@ -1,14 +1,12 @@
-/* Several machines, simulated on this one: a launch for each. They meet over TCP or in a folder that the user names.
- * Also processes that torchrun, Slurm or the user has started, recognised by their environment.
- */
+/* Simulates several machines on one, with a launch for each. They meet over TCP or in a folder that the user names.
+ * Also tests processes started by torchrun, Slurm or the user, recognised by their environment. */
 #include "tests/support/program.h"
 #include "tests/support/launched.h"
 
 #include <unistd.h>
 
-/* In a script $G is the program, $T a short training, and $M "--meet tcp://..." at a free port. `launch R ...` launches
- * node rank R; its output lines start with "nR: ". All share a secret.
- */
+/* In a script $G is the program, $T a short training command, and $M "--meet tcp://..." with a free port. `launch R
+ * ...` launches node rank R; its output lines start with "nR: ". All share a secret. */
 #define TRAIN "train --model softmax --steps 3 --threads 1 --batch 12"
 #define PREAMBLE                                                                                             \
     "export GRADSUM_SECRET=0123456789abcdef0123 GRADSUM_TIMEOUT=200 HOME=%s\n"                               \
@@ -22,7 +20,7 @@ static int run_script(char **output, const char *script) {
                          script);
 }
 
-/* Several scripts at once: they mostly wait. */
+/* Runs several scripts at once, since they mostly wait. */
 static void run_scripts(int count, const char *const *script, char **output) {
     const char *folder = gs_test_folder();
     char path[500], *all;
@@ -36,7 +34,7 @@ static void run_scripts(int count, const char *const *script, char **output) {
     for (int i = 0; i < count; i++) gs_test_shell(&output[i], "cat %s/script%d.out", folder, i);
 }
 
-/* This rank fails without a message while the others wait for it. */
+/* This rank ends without a message while the others wait for it. */
 #define NEVER_COMES(rank, how)                                                                               \
     "unset GRADSUM_CHECK; export GRADSUM_FAULT='delay:rank=" #rank ",operation=0,seconds=2;" how             \
     ":rank=" #rank ",operation=0'; launch 1 --nodes 2 $M -n 2 -- $T & launch 0 --nodes 2 $M -n 2 -- $T"
@@ -76,7 +74,7 @@ TEST(where_they_listen_is_printed) {
     assert_says("launch 1 --nodes 2 $M --interface lo -n 1 -- $T & launch 0 --nodes 2 $M -n 1 -- $T", wanted);
 }
 
-/* Every rank prints a message. */
+/* Every rank prints why. */
 TEST(nodes_that_do_not_fit_are_named) {
     static const struct {
         const char *script, *wanted[5];
@@ -101,7 +99,7 @@ TEST(nodes_that_do_not_fit_are_named) {
         {"launch 0 --nodes 2 $M -n 1 -- $T & " UNTIL_IT_LISTENS
          "launch 1 --nodes 2 $M -n 1 -- train --data /no/such",
          {"n0: gradsum train: rank 0: rank 1 failed before it joined: ", "n1: gradsum train: "}},
-        /* Killed, or ended without a message, before it has reached the store. */
+        /* a rank is killed, or exits without a message, before it has reached the store */
         {NEVER_COMES(3, "kill"),
          {": rank 3 failed before it joined: it was killed by signal 9 (Killed), on node rank 1 (host ",
           "n0: gradsum launch: rank ", "n1: gradsum launch: rank 3 was killed by signal 9 (Killed)",
@@ -124,8 +122,8 @@ TEST(nodes_that_do_not_fit_are_named) {
     for (int i = 0; i < CASES; i++) gs_test_has(output[i], cases[i].wanted, __FILE__, __LINE__);
 }
 
-/* Rank 3 is killed before it joins, and rank 1 is ended before it reaches the folder. So no rank reads there that rank
- * 3 has failed; still, another run can meet there at once. */
+/* Rank 3 is killed before it joins, and rank 1 is stopped before it reaches the folder. So not every rank reads in the
+ * folder that rank 3 has failed; still, another run can meet there at once. */
 TEST(a_failed_run_leaves_its_folder_to_the_next) {
     static const char *const wanted[] = {
         "rank 3 failed before it joined: it was killed by signal 9 (Killed), on node rank 1 (host ",
@@ -141,7 +139,7 @@ TEST(a_failed_run_leaves_its_folder_to_the_next) {
                 wanted);
 }
 
-/* Node 1 is stopped while it waits for node 2. Then both train, and it is stopped again. */
+/* Node 1 is stopped while it waits for node 2. Then both train, and node 1 is stopped again. */
 TEST(a_node_that_is_stopped_is_named) {
     static const char *const wanted[] = {
         "n0: gradsum launch: rank 1: stopped by a signal while it waited for the other ranks",
@@ -179,8 +177,7 @@ TEST(wrong_usage) {
                   "launch --nodes 2 --node-rank 0 --meet tcp -n 1 -- train");
 }
 
-/* Strangers call while two nodes train for some seconds: the training ends normally, and the strangers are counted.
- */
+/* Strangers call while two nodes train for some seconds: training ends normally, and the strangers are counted. */
 TEST(a_training_goes_on_among_strangers) {
     char *output;
     int strangers = 0;
@@ -245,7 +242,7 @@ TEST(environments_of_others_are_understood) {
          "tcp://[fd00::1]:2", "torchrun  1, start 0"},
         WRONG("RANK=2 WORLD_SIZE=2 MASTER_ADDR=a MASTER_PORT=1", "RANK is '2'"),
         WRONG("RANK=0 WORLD_SIZE=2 MASTER_ADDR=a MASTER_PORT=x", "MASTER_PORT is 'x'"),
-        /* One variable of several, and none of an engine that says where to meet. */
+        /* an incomplete set of variables, none of which says where to meet */
         WRONG("RANK=1 WORLD_SIZE=2",
               "RANK is 1, as torchrun sets it, but MASTER_ADDR is not set: set "
               "GRADSUM_RENDEZVOUS=tcp://HOST:PORT for all, HOST being rank 0's, or use"),
@@ -269,16 +266,16 @@ TEST(environments_of_others_are_understood) {
         WRONG("PMI_RANK=5 PMI_SIZE=2", "PMI_RANK is '5'; it must be a whole number from 0 to 1"),
         WRONG("SLURM_PROCID=x SLURM_STEP_NUM_TASKS=2", "SLURM_PROCID is 'x'; it must be"),
         WRONG("RANK=0 WORLD_SIZE=2.0", "WORLD_SIZE is '2.0'; it must be"),
-        /* MPICH's processes in a Slurm job, which counts the nodes; and Slurm's own PMI. */
+        /* MPICH's processes in a Slurm job that counts nodes; and Slurm's own PMI */
         WRONG("PMI_RANK=3 PMI_SIZE=4 SLURM_PROCID=1 SLURM_STEP_NUM_TASKS=2 SLURM_STEP_NODELIST=n1",
               "PMI_RANK is 3"),
         {"PMI_RANK=1 PMI_SIZE=2 SLURM_PROCID=1 SLURM_STEP_NUM_TASKS=2 SLURM_STEP_NODELIST=n1 PMIX_RANK=1", 1,
          2, -1, 0, "Slurm", "tcp://n1:20000", "Slurm 0.0"},
-        /* The user says where to meet. */
+        /* the user says where to meet */
         {"PMI_RANK=3 PMI_SIZE=4 MPI_LOCALRANKID=1 GRADSUM_RENDEZVOUS=tcp://b:1", 3, 4, 1, 0, "MPICH",
          "tcp://b:1", ""},
         {"RANK=0 WORLD_SIZE=2 GRADSUM_RENDEZVOUS=tcp://b:1", 0, 2, -1, 0, "torchrun", "tcp://b:1", ""},
-        /* A single process: a size of 1, variables that other programs use too, a shell in an allocation. */
+        /* a single process: a size of 1, variables that other programs use too, a shell in an allocation */
         {"PMI_RANK=0 PMI_SIZE=1", 0, 1, -1, 0, NULL, "", ""},
         {"WORLD_SIZE=1", 0, 1, -1, 0, NULL, "", ""},
         {"SLURM_NTASKS=4", 0, 1, -1, 0, NULL, "", ""},
@@ -324,7 +321,7 @@ TEST(environments_of_others_are_understood) {
     }
 }
 
-/* As MPICH's mpiexec starts them: given an address they train together; without it all end and write nothing. */
+/* Started as by MPICH's mpiexec: with an address the ranks train together; without one, all end and write nothing. */
 TEST(ranks_of_mpich_train_together_or_not_at_all) {
     static const char all[] =
         "export PMI_SIZE=2; cd $HOME; for r in 1 0; do PMI_RANK=$r $G $T --save w$r; echo $?; "
@@ -344,7 +341,7 @@ TEST(ranks_of_mpich_train_together_or_not_at_all) {
     if (strcmp(first, hash) != 0) fail_msg("the weights differ: %s", output);
 }
 
-/* Each side says so while it waits; then the other one comes, which is on this machine after all. */
+/* A waiting rank warns that only this machine can reach the address; then the other one joins, from this machine. */
 TEST(a_place_that_is_only_this_machine_is_named) {
 #define UNTIL_IT_SAYS                                                                                        \
     "for i in $(seq 2400); do grep -q 'is only this machine' $HOME/said && break; sleep 0.05; done; "
@@ -379,8 +376,8 @@ TEST(a_faked_torchrun_and_slurm_train) {
     }
 }
 
-/* A rank has found a checkpoint and keeps it; another run, which keeps one, writes a later one; then the other rank
- * looks. Both continue from rank 0's checkpoint. */
+/* One rank has found a checkpoint and holds it. Another run, which keeps only one, writes a later one before the other
+ * rank looks. Both ranks continue from rank 0's checkpoint. */
 TEST(all_ranks_take_the_same_checkpoint) {
 #define LONG "$G train --model softmax --threads 1 --batch 600 --epochs 9 --exact "
     static const char begin[] =

@@ -1,5 +1,5 @@
 /* launch --restarts: ranks are killed at several steps, and the run ends with the weights of an undisturbed one. A
- * failure that would repeat is not restarted. Nothing is left behind. More is in tests/system/restarts.sh. */
+ * failure that would repeat causes no restart. Nothing is left behind. tests/system/restarts.sh tests more. */
 #include "tests/support/disturbed.h"
 #include "tests/support/files.h"
 #include "tests/support/launched.h"
@@ -12,8 +12,8 @@
 
 /* ---- the same bits ---- */
 
-/* Rank 1 after step 4, then rank 0, which writes the checkpoints, after step 9: in the middle and at the end of the
- * first epoch. */
+/* Kills rank 1 after step 4, then rank 0, which writes the checkpoints, after step 9: in the middle and at the end of
+ * the first epoch. */
 TEST(killed_twice) {
     disturbed d;
     gs_test_disturbed_start(&d, "-n 2 --restarts 3 -- train " SMALL
@@ -31,7 +31,7 @@ TEST(killed_twice) {
     gs_test_disturbed_sha256(&d, "launch -n 2 -- train " SMALL " --steps 90 --optimizer adam");
 }
 
-/* The initial weights are not read again; over TCP connections; a network whose state is more than its weights. */
+/* Over TCP, with a network that has more state than its weights. The initial weights are not read again. */
 TEST(killed_over_gloo) {
 #define NORMED                                                                                               \
     "--model 'conv 4 3x3 stride 3 pad 1 no_bias, batch_norm, tanh, flatten, dropout 0.25, linear 10'"
@@ -50,7 +50,7 @@ TEST(killed_over_gloo) {
     gs_test_disturbed_sha256(&d, more);
 }
 
-/* Each attempt writes a separate log. */
+/* Each attempt writes its own log. */
 TEST(without_checkpoints_it_begins_again) {
     disturbed d;
     const char *log = gs_test_format("%s/log", gs_test_folder());
@@ -84,7 +84,7 @@ TEST(so_often_and_no_more) {
     gs_test_disturbed_said(&d, "; that was the last of 1 restart\n");
 }
 
-/* Before the first step, which takes 5 s: after the second time it gives up. */
+/* A rank is killed before the first step, which takes 5 s; after the second time launch gives up. */
 TEST(not_twice_without_a_step) {
     disturbed d;
     gs_test_disturbed_start(&d, "-n 2 --restarts 9 -- train " SMALL " --slow 0:5000");
@@ -95,8 +95,8 @@ TEST(not_twice_without_a_step) {
     gs_test_disturbed_said(&d, "; not started again: twice in turn no step was made\n");
 }
 
-/* train refuses a folder with another run's checkpoints, and losing a rank before that does not make them this run's.
- * If train was faster than the kill, the test is repeated. */
+/* train rejects a folder with another run's checkpoints, even if a rank was lost before. If train was faster than the
+ * kill, the test is repeated. */
 TEST(checkpoints_of_another_run_are_not_taken) {
     bool lost = false;
     const char *folder = gs_test_format("%s/other", gs_test_folder());

@@ -1,5 +1,5 @@
-/* Signals lose nothing and leave nothing behind: weights are saved, folders are removed, and the exit status is the
- * shell's, 128 + N. */
+/* A signal loses nothing and leaves nothing behind: weights are saved, folders are removed, and the exit status is 128
+ * + N, as in a shell. */
 #include "cli/cli.h"
 #include "tests/support/launched.h"
 #include "tests/support/training.h"
@@ -10,19 +10,19 @@
 #include <unistd.h>
 
 #define AWAIT_STEPS GS_TEST_AWAIT("step ") "\n"
-/* Two signals at once: both are pending for a stopped process. */
+/* Sends two signals at once: both are pending while the process is stopped. */
 #define TERM_AND_HUP                                                                                         \
     "kill -STOP $!; until grep -q '^State:.T' /proc/$!/status; do :; done; kill -TERM $!; kill -HUP $!; "    \
     "kill -CONT $!; wait $!; S=$?; case $S in 129|143) S=stopped;; esac"
 
-/* The command ended with `status` and printed `part`; `weights` (NULL: none) can be loaded. */
+/* The command must end with `status` and print `part`, and `weights` (NULL: none) must load. */
 static void assert_saved(const char *output, const char *status, const char *part, const char *weights) {
     assert_has(output, status, part);
     if (weights) assert_prints(0, "test accuracy", "eval --load %s", weights);
 }
 
-/* The terminal closes; Ctrl-C, which a shell makes its background jobs ignore; two signals at once, as `timeout` sends
- * them: the first one delivered determines the exit status. */
+/* A closing terminal; Ctrl-C, which a shell makes its background jobs ignore; and two signals at once, as from
+ * `timeout`, where the first one delivered determines the exit status. */
 TEST(a_signal_saves_weights) {
     static const char *const cases[][3] = {{"kill -HUP $!; wait $!; S=$?", "status 129", "cpu"},
                                            {"kill -INT $!; wait $!; S=$?", "status 130", "cpu,cpu"},
@@ -54,7 +54,7 @@ TEST(a_second_signal_soon_after_ends_nothing) {
     assert_int_equal(status, 0);
 }
 
-/* nohup: an ignored signal stays ignored. A scheduler's warning ends nothing. */
+/* Under nohup, an ignored signal stays ignored. A scheduler's warning signal does not end the run. */
 TEST(an_ignored_signal_stays_ignored) {
     char *output;
     gs_test_shell(
@@ -78,7 +78,7 @@ TEST(a_closed_output_saves_weights) {
     }
 }
 
-/* The run that explain starts by itself records into a separate folder. */
+/* explain starts a run by itself, which records into a separate folder. */
 TEST(explain_leaves_no_folder) {
     char *output;
     const char *folder = gs_test_folder();
@@ -93,7 +93,7 @@ TEST(explain_leaves_no_folder) {
     assert_saved(output, "left: status stopped", "was stopped by a signal after step", NULL);
 }
 
-/* One thread receives the signal, and another one sleeps. */
+/* One thread receives the signal while another one sleeps. */
 TEST(a_signal_ends_a_pause) {
     char *output;
     gs_test_shell(&output,
@@ -105,7 +105,7 @@ TEST(a_signal_ends_a_pause) {
     assert_saved(output, "status 143", "stopped by a signal after step", NULL);
 }
 
-/* A rank that waits for a rank that never comes. */
+/* A rank waits for another one that never arrives. */
 TEST(a_signal_ends_the_wait_at_the_start) {
     char *output;
     const char *folder = gs_test_format("%s/meet", gs_test_folder());
@@ -130,8 +130,8 @@ TEST(schemes_leaves_no_folder) {
     }
 }
 
-/* Each launch is stopped for longer than its timeout while its ranks wait for each other, and ends with the weights of
- * an undisturbed one. */
+/* Each launch is paused for longer than its timeout while its ranks wait for each other, and ends with the weights of
+ * an undisturbed run. */
 TEST(a_pause_is_no_time_out) {
     char *output, *at, one[65], other[65];
     gs_test_shell(
@@ -160,8 +160,8 @@ static void ask_to_stop(void *context, int epoch, uint64_t done, uint64_t of, co
     gs_stop_requested = SIGTERM;
 }
 
-/* The request arrives after the last step, so that the test is next. If the workers need each other in the test, it
- * runs to its end. */
+/* The request arrives after the last step, when testing comes next. If the workers need each other for it, testing runs
+ * to its end. */
 TEST(a_test_is_stopped) {
     static const gs_observer observer = {.step = ask_to_stop};
     for (int zero = 0; zero <= 3; zero += 3) {

@@ -1,5 +1,5 @@
-/* Gradients of whole networks by finite differences, for every parameter and for the input: how layers pass dx on,
- * share buffers, and draw dropout's mask again. Tests of single operators cannot check this. */
+/* Checks gradients of whole networks by finite differences, for every parameter and for the input. This covers how
+ * layers pass dx on, share buffers and redraw dropout's mask, which tests of single operators cannot check. */
 #include <math.h>
 #include "core/philox.h"
 #include "layer/make.h"
@@ -53,7 +53,7 @@ static void network_open(network *t, gs_device *d, const char *text, gs_shape in
     t->host_y = gs_test_malloc(t->outputs * sizeof *t->host_y);
 }
 
-/* sum of y dy, in double, so that only y is rounded to f32. */
+/* The sum of y dy, in double, so that only y is rounded to f32. */
 static double scalar(network *t) {
     gs_mem y;
     assert_ok(gs_layer_forward(t->net, &t->pass, t->x, &y));
@@ -63,7 +63,7 @@ static double scalar(network *t) {
     return sum;
 }
 
-/* From four values, as in test_operators.c. */
+/* The derivative from four values, as in test_operators.c. */
 static double difference(network *t, gs_mem where, const float *host, size_t i) {
     const float h = t->step, steps[4] = {-2 * h, -h, h, 2 * h};
     double value[4];
@@ -78,7 +78,7 @@ static double difference(network *t, gs_mem where, const float *host, size_t i) 
 
 static void check_part(network *t, gs_mem where, const float *host, const float *got, size_t count,
                        const char *what) {
-    /* The step divides the rounding of the whole network's f32 results. */
+    /* dividing by the step magnifies the rounding errors of the whole network's f32 results */
     const double tolerance = 1e-3;
     size_t checks = gs_test_small() ? 2 : 12;
     double squares = 0;
@@ -121,7 +121,7 @@ static void check_network(gs_device *d, const char *text, gs_shape in, float ste
 }
 
 TEST(gradients) {
-    /* With relu and max_pool the step is small, so that no element changes sides and no maximum moves. */
+    /* with relu and max_pool the step is small, so that no element changes sign and no maximum moves */
     const float wide = 1 / 32.0f, narrow = 1 / 512.0f;
     const struct {
         const char *text;
@@ -172,7 +172,7 @@ TEST(gradients) {
                 check_network(d, networks[i].text, networks[i].in, networks[i].step, training);
 }
 
-/* Networks of one layer whose text is a word, or a word and a number; for images, or for vectors if it takes none. */
+/* Networks of one layer, a word or a word and a number; on images, or on vectors if the layer takes no images. */
 #define TEXT(name, ...) #name " ",
 TEST(gradients_of_each_layer) {
     static const char *const words[] = {GS_WORD_LAYERS(TEXT) GS_NUMBER_LAYERS(TEXT)}, *const numbers[] = {
@@ -193,7 +193,7 @@ TEST(gradients_of_each_layer) {
     }
 }
 
-/* Without the input's gradient, layers before the first one with parameters do nothing; the others work as before. */
+/* Without the input's gradient, layers before the first one with parameters are skipped; the others work as before. */
 TEST(gradients_without_dx) {
     const char *text = "tanh, dropout 0.2, residual (relu | flatten, sigmoid), residual (linear 8 | tanh, "
                        "linear 8)";
@@ -239,7 +239,7 @@ TEST(dropout_does_not_depend_on_the_cut) {
         }
         assert_memory_equal(part, whole, sizeof whole);
 
-        /* another step, seed or layer gives another mask */
+        /* each different step, seed or layer gives a different mask */
         for (int change = 0; change < 3; change++) {
             pass = (gs_pass){.n = N, .training = true, .seed = 3 + (change == 1), .step = 9 + (change == 0)};
             net->number = change == 2;

@@ -1,6 +1,6 @@
-/* Activations and their gradients in 16 bits (half_storage.h), on devices that support them. The results have the same
- * bits as the f32 operators give for rounded inputs, rounded afterwards. Also: which layers store them in 16 bits, and
- * how much accuracy runs lose and memory they save. */
+/* 16-bit storage of activations and their gradients (half_storage.h), on devices that support it. Results equal, bit
+ * for bit, the rounded results of f32 operators on rounded inputs. Also checks which layers use 16-bit storage, how
+ * much accuracy runs lose, and how much memory they save. */
 #include <math.h>
 
 #include "cpu/round16.h"
@@ -11,7 +11,7 @@
 
 /* ---- operators ---- */
 
-enum { AROUND = 32, OTHER = 0xabcd }; /* guard numbers before and after an output, and their value */
+enum { AROUND = 32, OTHER = 0xabcd }; /* guard elements on either side, and their value */
 
 static gs_mem new_halves(gs_device *d, size_t count) {
     const size_t all = (count + 1) / 2 * 2 + 2 * (size_t)AROUND, bytes = all * sizeof(uint16_t);
@@ -22,7 +22,7 @@ static gs_mem new_halves(gs_device *d, size_t count) {
     return gs_at_number(m, AROUND);
 }
 
-/* Rounds to numbers that fit into 16 bits. */
+/* Rounds a tensor to values that fit into 16 bits. */
 static void round_tensor(instance *t, tensor which, gs_precision p) {
     const size_t count = t->count[which];
     if (count == 0) return;
@@ -63,7 +63,7 @@ static void compare_floats(instance *a, instance *b, tensor which) {
                      (double)b->host[which][i], (double)a->host[which][i]);
 }
 
-/* Whether backward reads y, as it was rounded. */
+/* Whether backward reads the rounded y. */
 static bool derives_from_y(const operator_case *c) {
     return strcmp(c->op, "tanh") == 0 || strcmp(c->op, "sigmoid") == 0;
 }
@@ -126,7 +126,7 @@ static gs_mem room(gs_device *d, size_t floats) {
     return gs_test_alloc(d, floats * sizeof(float));
 }
 
-/* Numbers that fit into 16 bits. */
+/* Random numbers that are exact in 16 bits. */
 static gs_mem drawn(gs_device *d, gs_precision p, size_t count, uint32_t salt) {
     float *x = gs_test_malloc(count * sizeof *x);
     const gs_mem m = room(d, count);
@@ -136,7 +136,7 @@ static gs_mem drawn(gs_device *d, gs_precision p, size_t count, uint32_t salt) {
     return m;
 }
 
-/* x: GS_NONE: uninitialised. */
+/* x in 16 bits; for GS_NONE, an uninitialised tensor. */
 static gs_mem halved(gs_device *d, gs_mem x, size_t count) {
     gs_mem m = room(d, (count + 1) / 2);
     m.half = true;
@@ -144,7 +144,7 @@ static gs_mem halved(gs_device *d, gs_mem x, size_t count) {
     return m;
 }
 
-/* want is in f32, still to be rounded; got is in 16 bits. */
+/* `want` is in f32, not yet rounded; `got` is in 16 bits. */
 static void assert_rounded(gs_device *d, gs_precision p, gs_mem want, gs_mem got, size_t count,
                            const char *what) {
     float *x = gs_test_malloc(count * sizeof *x), *y = gs_test_malloc(count * sizeof *y);
@@ -178,8 +178,8 @@ TEST_AROUND(add_and_dropout, gs_test_to_f32, gs_test_to_f32) {
     gs_test_on_each_with_16_bits(add_and_dropout_on);
 }
 
-/* Derivatives from a rounded y: as far from the derivative at x as half_storage.h says, and somewhere at least half as
- * far. `most` is in units of the rounding at 1: 2^-8, 2^-11. */
+/* Derivatives computed from a rounded y differ from those at x by no more than half_storage.h says, and somewhere by at
+ * least half of that. `most` is in units of the rounding at 1: 2^-8, 2^-11. */
 static void check_slope(const float *x, const float *dx, size_t count, double (*slope)(double), double most,
                         double unit, const char *what) {
     double worst = 0;
@@ -217,7 +217,7 @@ static void derivatives_from_y_on(gs_device *d, gs_precision p) {
         assert_ok((sigmoid ? d->ops->sigmoid_backward : d->ops->tanh_backward)(d, y, dy, y, COUNT));
         assert_ok(d->ops->read(d, halves, y, (COUNT + 1) / 2 * sizeof *dx));
         gs_wire_widen(p == GS_PRECISION_BF16 ? GS_WIRE_BF16 : GS_WIRE_F16, dx, halves, COUNT);
-        assert_true(dx[COUNT - 1] == 0); /* y is 1 there */
+        assert_true(dx[COUNT - 1] == 0); /* y rounds to 1 here */
         check_slope(x, dx, COUNT, sigmoid ? slope_of_sigmoid : slope_of_tanh, sigmoid ? 0.5 : 1, unit,
                     sigmoid ? "sigmoid" : "tanh");
     }
@@ -227,7 +227,7 @@ TEST_AROUND(derivatives_from_y, gs_test_to_f32, gs_test_to_f32) {
     gs_test_on_each_with_16_bits(derivatives_from_y_on);
 }
 
-/* conv, relu, max_pool as one operator; winograd if both channel counts are 16. */
+/* conv, relu and max_pool fused into one operator; Winograd's algorithm if both channel counts are 16. */
 static void fused_on(gs_device *d, gs_precision p) {
     static const gs_conv2d_sizes all[] = {{1, 28, 28, 6, 28, 28, 5, 5, 1, 1, 2, 2, 1, 1, 1},
                                           {3, 12, 20, 5, 12, 20, 3, 3, 1, 1, 1, 1, 1, 1, 1},
@@ -265,7 +265,7 @@ TEST_AROUND(fused, gs_test_to_f32, gs_test_to_f32) {
 
 /* ---- which layers ---- */
 
-/* For each executed leaf, in order, whether x and y are in 16 bits: "-": neither, "x", "y", "b": both. */
+/* Appends which of x and y are 16-bit in each executed leaf, in order: "-" neither, "x", "y", "b" both. */
 static gs_status describe(gs_layer *l, void *text) {
     if (l->fused || l->children > 0) return GS_OK;
     const char c = l->memory.x_half ? (l->memory.y_half ? 'b' : 'x') : l->memory.y_half ? 'y' : '-';
@@ -283,7 +283,7 @@ static void which_on(gs_device *d, gs_precision p) {
         {"conv 2 3x3, batch_norm, dropout 0.1, conv 3 3x3, tanh, max_pool 2, conv 4 1x1, flatten, linear 10",
          "ybbbbbbbx"},
         {"batch_norm, conv 2 1x1, flatten, linear 10", "-ybx"},
-        {"conv 3 28x28, batch_norm, flatten, linear 10", "----"}, /* samples of 3 numbers */
+        {"conv 3 28x28, batch_norm, flatten, linear 10", "----"}, /* samples of 3 values */
         {"conv 2 1x1, residual (conv 2 1x1, batch_norm | tanh), conv 2 1x1, flatten, linear 10", "ybbbbbx"},
         {"conv 2 1x1, residual (conv 3 28x28 pad 13, batch_norm | conv 3 2x2), conv 2 1x1, "
          "flatten, linear 10",

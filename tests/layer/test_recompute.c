@@ -1,11 +1,11 @@
-/* --recompute: the same bits with less memory. */
+/* --recompute gives the same bits with less memory. */
 #include "layer/memory/recompute.h"
 #include "tests/support/on_devices.h"
 #include "tests/support/operators.h"
 #include "tests/support/training.h"
 #include "parallel/schedule.h"
 
-/* ---- models whose layers work in place, are fused, draw masks, compute statistics, and end in every way ---- */
+/* ---- models with layers in place, fused layers, masks and statistics, and every kind of end ---- */
 
 static const char lenet[] = "conv 6 5x5 pad 2, relu, max_pool 2, conv 8 3x3 pad 1, relu, max_pool 2, "
                             "flatten, linear 20, relu, linear 12, relu, linear 10";
@@ -39,7 +39,7 @@ static int make_sets(void **state) {
     return 0;
 }
 
-/* Batches of 24 of 60 samples: the third batch holds 12. */
+/* 60 samples in batches of 24: the third batch has 12. */
 static gs_settings settings_of(const data *sets, const char *model, const char *devices) {
     gs_settings s = gs_test_options("--model '%s'", model);
     s.train_set = s.test_set = model == gpt ? sets->tokens : sets->images;
@@ -47,7 +47,7 @@ static gs_settings settings_of(const data *sets, const char *model, const char *
     return s;
 }
 
-/* Compares the running statistics, which follow the parameters, and the measured values too. */
+/* Compares parameters, the running statistics after them, and the measured values. */
 static void same_outcome(const gs_settings *s, const gs_result *plain, const gs_result *again,
                          const char *what) {
     gs_model *plan = gs_test_plan(s->model, s->train_set->shape);
@@ -90,11 +90,11 @@ TEST_AROUND(passes_and_precision, make_sets, NULL) {
     s.precision = GS_PRECISION_F16;
     same_bits(s, " --precision f16 --optimizer adamw --clip 0.5");
     if (!gs_test_has_opencl()) return;
-    s.devices = "cl"; /* where activations are stored in 16 bits */
+    s.devices = "cl"; /* a device that stores activations in 16 bits */
     same_bits(s, " --precision f16 --optimizer adamw --clip 0.5, OpenCL");
 }
 
-/* With --bucket, sums start while backward still runs. With global statistics, the workers add in one fixed order. */
+/* With --bucket, summing starts during backward. With global statistics, the workers add in a fixed order. */
 TEST_AROUND(several_workers, make_sets, NULL) {
     gs_settings s = gs_test_with(settings_of(*state, endings, "cpu,cpu"), "--bucket 1");
     same_bits(s, " --bucket 1");
@@ -112,7 +112,7 @@ TEST_AROUND(exact, make_sets, NULL) {
     same_bits(s, " --exact");
 }
 
-/* The layers of a segment form one unit, whose weights are present while its forward runs again. */
+/* The layers of a segment form one unit, whose weights are gathered while its forward runs again. */
 TEST_AROUND(zero, make_sets, NULL) {
     gs_settings s = settings_of(*state, gpt, "cpu,cpu,cpu");
     for (s.zero = 1; s.zero <= 3; s.zero++) same_bits(s, " --zero 1, 2, 3");
@@ -133,7 +133,7 @@ TEST_AROUND(pipelines, make_sets, NULL) {
     }
 }
 
-/* The group sums again what is computed again. */
+/* The group also repeats the sums inside recomputed layers. */
 TEST_AROUND(tensor_parallel, make_sets, NULL) {
     gs_settings s = gs_test_with(settings_of(*state, gpt, "cpu,cpu,cpu,cpu"), "--tensor 2");
     same_bits(s, " --tensor 2");
@@ -147,7 +147,7 @@ TEST_AROUND(tensor_parallel, make_sets, NULL) {
 
 /* ---- memory ---- */
 
-/* The ledger of a run agrees with the plan. */
+/* A run's ledger agrees with the plan. */
 TEST_AROUND(it_takes_less_memory, make_sets, NULL) {
     static const char *const models[] = {resnet, gpt};
     FOR_EACH_DEVICE (d)
@@ -173,7 +173,7 @@ TEST_AROUND(it_takes_less_memory, make_sets, NULL) {
         }
 }
 
-/* Chen et al.: with segments of k of n layers, about n / k + k layers' activations exist at once. */
+/* Chen et al.: if n layers form segments of k layers, the activations of about n / k + k layers exist at once. */
 TEST(memory_of_a_deep_model) {
     enum { N = 16, WIDTH = 64 };
     static const char model[] = "linear 64, tanh, 64 x (linear 64, silu), linear 3";
@@ -186,8 +186,8 @@ TEST(memory_of_a_deep_model) {
         takes[on] = cpu->memory.now[GS_ON_DEVICE].bytes[GS_MEMORY_ACTIVATIONS] / (N * WIDTH * sizeof(float));
         gs_test_free(m);
     }
-    assert_true(takes[0] > 128);                         /* y of 64 linear and 64 silu, in separate buffers */
-    assert_true(takes[1] < 1.1 * (128.0 / 16 + 16 + 4)); /* dx, and that of the loss */
+    assert_true(takes[0] > 128);                         /* 64 linear and 64 silu have separate y */
+    assert_true(takes[1] < 1.1 * (128.0 / 16 + 16 + 4)); /* the 4: dx, and the loss's dx */
 }
 
 /* ---- the option ---- */

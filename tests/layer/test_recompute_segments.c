@@ -1,4 +1,4 @@
-/* --recompute: what forms a segment, and what of it is computed again. The bits are compared in test_recompute.c. */
+/* --recompute: what forms a segment, and which parts of it run again. test_recompute.c compares the bits. */
 #include <math.h>
 #include "layer/make.h"
 #include "layer/memory/recompute.h"
@@ -19,14 +19,14 @@ TEST(segments_are_what_is_said) {
     const shape_case cases[] = {
         {"resnet20", image, GS_RECOMPUTE_NONE, 0},
         {"resnet20", image, GS_RECOMPUTE_BLOCKS,
-         10},                                     /* the first convolution with its batch_norm, 9 blocks */
+         10},                                     /* the first convolution with its batch_norm; 9 blocks */
         {"resnet20", image, GS_RECOMPUTE_ALL, 9}, /* residuals */
-        {"resnet20", image, 1000, 0},             /* one segment, which ends the model */
-        {"gpt 65", sequence, GS_RECOMPUTE_BLOCKS, 4},      /* attention and mlp */
-        {"gpt 65", sequence, GS_RECOMPUTE_ALL, 8},         /* each of them */
-        {"gpt 65", sequence, 4, 2},                        /* layers 0 to 3, 4 to 7; 8 to 11 end the model */
+        {"resnet20", image, 1000, 0},             /* a single segment, the last one, is not recomputed */
+        {"gpt 65", sequence, GS_RECOMPUTE_BLOCKS, 4},      /* each attention and each mlp */
+        {"gpt 65", sequence, GS_RECOMPUTE_ALL, 8},         /* each of their layers */
+        {"gpt 65", sequence, 4, 2},                        /* 0 to 3 and 4 to 7; 8 to 11 end the model */
         {"lenet", gray, GS_RECOMPUTE_ALL, 0},              /* no layer contains another */
-        {"vgg11", {3, 32, 32, 0}, GS_RECOMPUTE_BLOCKS, 0}, /* conv, relu: both have the same y */
+        {"vgg11", {3, 32, 32, 0}, GS_RECOMPUTE_BLOCKS, 0}, /* conv and relu share their y */
         {"linear 9, tanh, residual (linear 9, linear 9), linear 2", {5, 1, 1, 0}, GS_RECOMPUTE_BLOCKS, 1},
         /* layers 0 to 2 and the tanh that overwrites y of 2; 4 and 5 share one y; 6 and 7 end the model */
         {"linear 9, tanh, linear 9, tanh, linear 8, tanh, linear 9, linear 2", {5, 1, 1, 0}, 3, 1},
@@ -47,7 +47,7 @@ TEST(segments_are_what_is_said) {
 TEST(what_nobody_reads_is_not_repeated) {
     static const struct {
         const char *model;
-        double flops; /* per sample: for linear without bias 2 x 8 x 8, for others a few */
+        double flops; /* per sample: 2 x 8 x 8 for each linear no_bias, few for others */
     } cases[] = {
         {"linear 8 no_bias, residual (linear 8 no_bias, gelu, linear 8 no_bias), linear 8 no_bias", 128 + 8},
         {"linear 8 no_bias, residual (linear 8 no_bias, tanh), linear 8 no_bias", 128 + 8},
@@ -68,7 +68,7 @@ TEST(what_nobody_reads_is_not_repeated) {
     }
 }
 
-/* ---- statistics are summed over the workers once ---- */
+/* ---- statistics are summed over the workers only once ---- */
 
 static const char with_statistics[] =
     "block down C = residual (conv C 3x3 stride 2 pad 1, batch_norm, relu, conv C 3x3 pad 1, batch_norm | "
@@ -110,9 +110,9 @@ static void statistics_are_summed_once_on(gs_device *d) {
 }
 ON_EVERY_DEVICE(statistics_are_summed_once)
 
-/* ---- a container that the library does not know ---- */
+/* ---- a container unknown to the library ---- */
 
-/* y = second(x) + first(x). The second layer runs first, and its backward reads its output. */
+/* y = second(x) + first(x). The second layer runs first, and its backward reads its own output. */
 static gs_status both_plan(gs_layer *l, gs_shape in) {
     for (int i = 0; i < 2; i++) GS_TRY(gs_layer_plan_child(l, i, i ? "second" : "first", in, l->needs_dx));
     l->out = l->child[0]->out;

@@ -1,4 +1,4 @@
-/* Shapes of sequences: how layers transform them, and which ones they refuse. */
+/* Shapes of sequences: how layers transform them, and which shapes they reject. */
 #include "layer/make.h"
 #include "tests/support/test.h"
 
@@ -8,7 +8,7 @@ static void check_out(const char *text, gs_shape in, gs_shape want, size_t param
     assert_int_equal(m->params, params);
 }
 
-/* Token numbers may form a row, or tokens of one number each. */
+/* Token numbers may form a row, or a sequence of tokens with one number each. */
 TEST(shapes_of_sequences) {
     const gs_shape row = {9, 1, 1, 0}, tokens = {1, 1, 1, 9}, out = {4, 1, 1, 9};
     check_out("embedding 7 4", row, out, 28);

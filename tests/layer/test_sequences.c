@@ -1,4 +1,4 @@
-/* Sequences of tokens: properties of their operators and layers that the tables of cases and models do not cover. */
+/* Sequences of tokens: properties of operators and layers that the tables of cases and models do not cover. */
 #include <math.h>
 #include "layer/make.h"
 #include "tests/support/on_devices.h"
@@ -33,13 +33,13 @@ static void same_bits_of(const operator_case *c, gs_device *first, gs_device *se
     check_bits(&t, &want, how);
 }
 
-/* Includes linear layers where we compute their products instead of OpenBLAS (cpu/linear.h). */
+/* Includes linear layers whose products we compute, instead of OpenBLAS (cpu/linear.h). */
 static bool is_linear_of_many_tokens(const operator_case *c) {
     const int n = c->arg[0], in = c->arg[1], out = c->arg[2];
     return gs_cpu_has_avx512() && n > 128 && in >= 64 && out >= 64 && in % 16 == 0 && out % 16 == 0;
 }
 
-/* Sums are added in a fixed order: repeated runs give the same bits, for any number of threads. */
+/* Sums have a fixed order, so repeated runs give the same bits, with any number of threads. */
 static void same_bits(gs_device *first, gs_device *second, const char *how) {
     for (size_t i = 0; i < sizeof operators / sizeof *operators; i++)
         for (const operator_case *c = next_case(operators[i], NULL); c; c = next_case(operators[i], c))
@@ -95,7 +95,7 @@ ON_EVERY_DEVICE(layer_norm_of_odd_rows)
 
 /* ---- embedding ---- */
 
-/* A number that names no row gives NaN, changes nothing else, and is skipped by backward. */
+/* A token number without a row in the table gives NaN, affects nothing else, and is skipped by backward. */
 static void tokens_without_a_row_on(gs_device *d) {
     enum { N = 8, ROWS = 3, C = 5, GUARD = 4 };
     const float x[N] = {1, -1, 3, 0.5f, NAN, 1e30f, 2, -0.0f};
@@ -120,7 +120,7 @@ static void tokens_without_a_row_on(gs_device *d) {
 }
 ON_EVERY_DEVICE(tokens_without_a_row)
 
-/* The gradient of token numbers is 0, although no caller needs it. */
+/* The gradient with respect to token numbers is 0, although no caller needs it. */
 static void tokens_have_no_gradient_on(gs_device *d) {
     float x[3] = {0, 2, 1}, dx[3] = {5, 5, 5};
     gs_layer *l = gs_embedding(3, 2);
@@ -176,7 +176,7 @@ static void attention_of_large_scores_on(gs_device *d) {
 }
 ON_EVERY_DEVICE(attention_of_large_scores)
 
-/* Scores far beyond the range of exp: the largest one gets all of the weight, in any position. */
+/* Scores far beyond the range of exp: the largest gets all the weight, at any position. */
 static void attention_to_one_token_on(gs_device *d) {
     static float x[TOKENS_MOST][3][WIDTH], y[TOKENS_MOST][WIDTH];
     const int found = 67;
@@ -221,9 +221,9 @@ static void attend_backward(const float (*x)[3][WIDTH], const float (*dy)[WIDTH]
         }
 }
 
-/* Scores of 1e4 to 1e10, whose probabilities are still known: 1 for a single token, equal ones for tokens with the same
- * key. A sum of exponentials of 70 vanishes next to a largest score of 1e10; and where one token has all the weight, dy
- * v - dy y must be 0, not the difference between two orders of a sum. */
+/* Scores of 1e4 to 1e10 whose probabilities are still known: 1 for a single token, and equal ones for tokens with the
+ * same key. Exponentials of scores around 70 vanish next to a largest score of 1e10. Where one token has all the
+ * weight, dy v - dy y must be exactly 0, not the rounding difference between two orders of summation. */
 static void gradients_of_huge_scores_on(gs_device *d) {
     static float x[TOKENS_MOST][3][WIDTH], dy[TOKENS_MOST][WIDTH], dx[TOKENS_MOST][3][WIDTH];
     static double want[TOKENS_MOST][3][WIDTH];
@@ -255,7 +255,7 @@ static void gradients_of_huge_scores_on(gs_device *d) {
 }
 ON_EVERY_DEVICE(gradients_of_huge_scores)
 
-/* Causal: changing a later token changes no bit of what comes before it. */
+/* In causal attention, changing a later token changes no bit of the results before it. */
 static void later_tokens_are_not_seen_on(gs_device *d) {
     static float x[TOKENS_MOST * 3 * WIDTH], before[TOKENS_MOST * WIDTH], after[TOKENS_MOST * WIDTH];
     const size_t token = 33, first = token * WIDTH;
@@ -270,9 +270,9 @@ static void later_tokens_are_not_seen_on(gs_device *d) {
 }
 ON_EVERY_DEVICE(later_tokens_are_not_seen)
 
-/* Twice the length, twice the memory. */
+/* Twice the length takes twice the memory. */
 static void memory_grows_with_the_length_on(gs_device *d) {
-    enum { LINES = 4 * 64 /* y and dx are whole cache lines and end with free ones (buffer_plan.c) */ };
+    enum { LINES = 4 * 64 /* y and dx fill whole cache lines, with free ones at the end (buffer_plan.c) */ };
     size_t bytes[2], params;
     for (int i = 0; i < 2; i++) {
         const int length = 1000 << i;
@@ -324,8 +324,8 @@ TEST(exact_for_sequences) {
     gs_test_exact(settings_of(set, "cpu"));
 }
 
-/* Inference runs in blocks of GS_EVAL_BLOCK samples, or a half, a quarter, ... of that, so that all layers' outputs fit
- * into GS_EVAL_BYTES. */
+/* Inference runs in blocks of GS_EVAL_BLOCK samples, or half, a quarter, ... of that, so that the outputs of all layers
+ * fit into GS_EVAL_BYTES. */
 TEST(blocks_of_large_outputs) {
     const struct {
         const char *model;

@@ -1,5 +1,5 @@
-/* The embedding's table as the output layer's weight (layer/tied.c): one tensor, whose gradient is a sum of two.
- * Compared with PyTorch: the model `tied` in tests/support/model_cases.h. */
+/* The embedding's table is also the output layer's weight (layer/tied.c): one tensor, whose gradient is a sum of two.
+ * The model `tied` in tests/support/model_cases.h compares it with PyTorch. */
 #include <math.h>
 #include "layer/make.h"
 #include "tests/support/on_devices.h"
@@ -11,7 +11,7 @@ static const char MODEL[] =
     "embedding 5 6 std 0.5, positions std 0.5, residual (layer_norm, linear 6, tanh), tied";
 static const gs_shape SEQUENCE = {1, 1, 1, LENGTH};
 
-/* A model with a batch: tokens, and the next tokens as targets. */
+/* A model and its batch: tokens, with the next tokens as targets. */
 typedef struct small {
     gs_model *model;
     gs_mem x, labels;
@@ -29,7 +29,7 @@ static small open_small(gs_device *d) {
     return s;
 }
 
-/* The loss of the batch. With backward, gradients are added, or overwritten if the pass is fresh. */
+/* The loss of the batch. backward adds to the gradients, or overwrites them if the pass is fresh. */
 static float run(const small *s, gs_pass pass, bool backward) {
     float stats[GS_STATS];
     gs_mem logits;
@@ -58,7 +58,7 @@ TEST(it_is_counted_once) {
     assert_int_equal(own->params, TABLE + LENGTH * WIDTH + TABLE);
     assert_int_equal(tied->param_count, 2);
     assert_int_equal(tied->out.c, VOCABULARY);
-    /* the work equals that of two separate layers */
+    /* as many operations as two separate layers */
     assert_true(tied->flops_forward == own->flops_forward && tied->flops_backward == own->flops_backward);
 }
 
@@ -75,7 +75,7 @@ TEST(it_needs_an_embedding) {
         assert_no_model(GS_E_SHAPE, wrong[i][1], NULL, .text = wrong[i][0], .in = SEQUENCE);
 }
 
-/* A net may be planned again for other shapes; its table is then lent again. */
+/* A net may be planned again for other shapes; the embedding then lends its table again. */
 TEST(it_is_planned_twice) {
     gs_layer *net = gs_sequential(2, (gs_layer *[]){gs_embedding(5, 6), gs_tied()});
     size_t params;
@@ -89,7 +89,7 @@ TEST(it_is_planned_twice) {
 
 /* ---- its gradient ---- */
 
-/* By finite differences: each number of the table changes the loss through both layers. */
+/* By finite differences: each element of the table affects the loss through both layers. */
 static void gradients_of_both_uses_on(gs_device *d) {
     small s = open_small(d);
     run(&s, (gs_pass){.training = true, .fresh = true}, true);
@@ -110,7 +110,7 @@ static void gradients_of_both_uses_on(gs_device *d) {
 }
 ON_EVERY_DEVICE(gradients_of_both_uses)
 
-/* A fresh pass writes what a pass adds to zeros; a second pass adds the same again. */
+/* A fresh pass writes what an ordinary pass would add to zeros; a second pass adds the same again. */
 static void fresh_and_added_on(gs_device *d) {
     small s = open_small(d);
     assert_ok(gs_model_clear_gradients(s.model));
@@ -169,8 +169,8 @@ static gs_dataset *make_set(void) {
     return gs_test_set(gs_dataset_from_token_labels("text", SAMPLES, SEQUENCE, x, LENGTH, label, &set), &set);
 }
 
-/* Several workers, buckets that are summed during backward, micro-batches, a clipped norm and per-tensor norms give the
- * weights of one worker; with --exact the same bits. */
+/* Several workers, buckets summed during backward, micro-batches, a clipped norm and per-tensor norms all give the
+ * weights of one worker, and with --exact the same bits. */
 TEST(any_number_of_workers) {
     gs_dataset *set = make_set();
     gs_settings s =
@@ -180,7 +180,7 @@ TEST(any_number_of_workers) {
     s.train_set = s.test_set = set;
     gs_test_ways(false, s,
                  WAYS(ON_2, ON_2 "--bucket 1", "--accumulate 3", "--exact",
-                      /* pipeline stages: the first and the last one hold the table */
+                      /* pipeline stages: the first and the last hold the table */
                       ON_4 "--micro-batches 3 --layout dp2,pp2",
                       ON_4 "--micro-batches 3 --layout dp2,pp2,zero2",
                       ON_4 "--micro-batches 3 --layout dp2,pp2,zero3"));

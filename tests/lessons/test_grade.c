@@ -35,7 +35,7 @@ static void free_hand_ins(void *all) {
     free(all);
 }
 
-/* This many hand-ins; the test owns them. */
+/* Checks that the folder contains this many hand-ins; the test owns them. */
 static gs_hand_ins *hand_ins_in(const char *folder, int count) {
     gs_hand_ins *all = gs_test_own(calloc(1, sizeof *all), free_hand_ins);
     assert_ok(gs_hand_ins_find(folder, all));
@@ -262,7 +262,7 @@ TEST(a_tree_is_a_hand_in_too) {
     assert_hand_in(&all->list[1], "alice", "07", "");
 }
 
-/* As another user where this one may read everything; inside the folder, since its parents are closed to others. */
+/* If this user may read everything, runs as another one; inside the folder, since its parents are closed to others. */
 TEST(what_may_not_be_read_is_in_the_list) {
     enum { NOBODY = 65534 };
     const char *folder = gs_test_folder();
@@ -289,11 +289,11 @@ TEST(what_may_not_be_read_is_in_the_list) {
     gs_hand_ins_free(&all);
 }
 
-/* An old EINTR in errno must not make a read at the end of the file repeat. */
+/* An old EINTR in errno must not repeat a read at the end of the file. */
 TEST(what_a_command_prints) {
     char output[8];
     bool worked = false;
-    alarm(200); /* ends the test if it repeats forever */
+    alarm(200); /* ends the test if the read repeats forever */
     errno = EINTR;
     assert_ok(gs_command_run("/", (const char *[]){"sh", "-c", "pwd; printf ab", NULL}, output, sizeof output,
                              &worked));

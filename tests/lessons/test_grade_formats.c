@@ -3,7 +3,7 @@
 #include "tests/support/files.h"
 #include "tests/support/program.h"
 
-/* A mark whose texts are as bad as a student can make them. */
+/* A mark whose texts are as harmful as a student can make them. */
 static cJSON *bad_marks(const char *text) {
     cJSON *marks =
         gs_test_parse("[{\"student\": \"\", \"lab\": \"07\", \"title\": \"t\", \"points\": 3, \"of\": 10,"
@@ -18,7 +18,7 @@ static cJSON *bad_marks(const char *text) {
     return marks;
 }
 
-/* The mark as a format writes it. */
+/* Such a mark, as a format writes it. */
 static char *written(const gs_format *f, const char *text) {
     const gs_labs labs = {.has = {[7] = true}};
     char *output;
@@ -132,7 +132,7 @@ TEST(a_long_note_stays_utf_8) {
     char text[9000] = "", note[4000];
     for (size_t i = 0; i + 4 < sizeof text; i += 3) memcpy(text + i, "\xe2\x82\xac", 3); /* the euro sign */
     cJSON *marks = bad_marks(text);
-    for (size_t less = 0; less < 3; less++) { /* each offset in the character */
+    for (size_t less = 0; less < 3; less++) { /* cuts at each offset in the character */
         gs_mark_note(marks->child, note, sizeof note - less);
         assert_memory_equal(note + strlen(note) - 3, "\xe2\x82\xac", 3);
     }

@@ -1,6 +1,5 @@
-/* The basis of the labs: the hooks that replace a scheme or an operator. tests/lessons/labs.sh tests the grader, for
- * which it needs the labs' programs.
- */
+/* The basis of the labs: hooks that replace a scheme or an operator. tests/lessons/labs.sh tests the grader, which
+ * needs the labs' programs. */
 #include "tests/support/training.h"
 
 #include <stdatomic.h>
@@ -24,7 +23,7 @@ TEST(a_scheme_is_replaced_by_name) {
     assert_ok(gs_sync_find("ring", &found));
     assert_ptr_equal(found, &mine);
     assert_ptr_equal(gs_sync_schemes()[place], &mine);
-    assert_ok(gs_sync_replace("ring", &second)); /* also one that is already replaced */
+    assert_ok(gs_sync_replace("ring", &second)); /* replaces one that is already replaced */
     assert_ptr_equal(gs_sync_schemes()[place], &second);
     assert_ok(gs_sync_find("tree", &found));
     assert_ptr_equal(found, &gs_sync_tree);
@@ -59,7 +58,7 @@ TEST(training_sums_by_the_replaced_scheme) {
     gs_result after = gs_test_train(&settings);
     assert_ok(gs_sync_replace("ring", NULL));
     assert_in_range(sums, 2 * GS_TEST_STEPS,
-                    2 * GS_TEST_STEPS + 8); /* each worker; plus once at the end of each epoch */
+                    2 * GS_TEST_STEPS + 8); /* on each worker, plus once at the end of each epoch */
     assert_same_bits(&before, &after, "a replaced ring");
 }
 
@@ -116,7 +115,7 @@ TEST(an_operator_is_replaced_for_devices_opened_later) {
     gs_backend_replace(put_relu);
     assert_true(relu_of_new_device(-3) == 7);
     assert_true(relu_of(before, -3) == 0);
-    gs_backend_replace(put_nothing); /* starts from the library's own table */
+    gs_backend_replace(put_nothing); /* put_nothing receives the library's own table */
     assert_true(relu_of_new_device(-3) == 0);
     gs_backend_replace(put_relu);
     gs_backend_replace(NULL);

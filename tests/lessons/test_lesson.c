@@ -11,7 +11,7 @@
 
 /* ---- the boxes of the lessons ---- */
 
-/* Joins blanks into one; removes a quotation's marks and the backslashes at a command's line ends. */
+/* Merges blanks; removes the > of Markdown quotations and the backslashes at a command's line ends. */
 static char *as_words(const char *text) {
     char *words = gs_test_malloc(strlen(text) + 1), *to = words;
     bool begins = true, blank = false;
@@ -43,7 +43,7 @@ static void append_typed(char *text, size_t size, const char *command) {
     if (!strstr(text, typed)) strncat(text, typed, size - strlen(text) - 1);
 }
 
-/* The boxes of one lesson; returns their number. */
+/* Checks the boxes of one lesson; returns their number. */
 static int check_boxes(int number) {
     gs_boxes b;
     assert_ok(gs_boxes_read(gs_test_source("."), number, &b));
@@ -76,7 +76,7 @@ TEST(a_readme_and_its_questions_agree) {
     assert_true(boxes >= 32);
 }
 
-/* A source tree with one lesson. */
+/* Makes a source tree with one lesson. */
 static const char *made_tree(const char *predict) {
     char path[PATH_MAX + 60];
     const char *tree = gs_test_folder();
@@ -104,7 +104,7 @@ TEST(wrong_questions_are_named) {
          "an expression with a group"},
         {BEGIN "\"as\": \"number\", \"runs\": [{\"command\": \"x\", \"find\": \"x\"}]}]",
          "an expression with a group"},
-        {BEGIN "\"as\": \"number\", " RUN "}, " /* a second time */
+        {BEGIN "\"as\": \"number\", " RUN "}, " /* the same member a second time */
                "{\"id\": \"7a\", \"question\": \"?\", \"because\": \".\", \"as\": \"number\", " RUN "}]",
          "two boxes are called 7a"},
     };
@@ -284,7 +284,7 @@ TEST(a_word_may_have_spaces_in_quotes) {
 
 TEST(it_asks_in_a_terminal) {
     setenv("XDG_DATA_HOME", gs_test_folder(), 1);
-    /* A wrong answer is asked for again; an empty one leaves the question open; then the input ends. */
+    /* an invalid answer is asked for again; an empty one leaves the question open; then the input ends */
     char *output = gs_test_shell_output(
         0, "printf 'many\\n401,920\\n\\n' | script -qec '%s/gradsum lesson 2' /dev/null", GS_BUILD_DIR);
     assert_has(output, "'many' is not a number of parameters", "You were right.");

@@ -21,7 +21,7 @@ static lab_sandbox room;
 static char folder[4096], headers[4096];
 static const lab_limits LIMITS = {5, (size_t)256 << 20, 1 << 20};
 
-/* A sandbox with a new folder, or the reason why this machine has none. */
+/* Makes a sandbox with a new folder, or says why this machine has none. */
 static bool make_room(void) {
     if (*folder) return true;
     snprintf(folder, sizeof folder, "%s/hand-in", gs_test_folder());
@@ -68,7 +68,7 @@ TEST(programs_run) {
     assert_script("cd /work", true, true, "");
 }
 
-/* A file of ours that anybody may read and write. */
+/* Inside, even a file that anybody may read and write is invisible. */
 TEST(other_files_are_not_there) {
     need_room();
     const char *path = gs_test_format("%s/neighbour", gs_test_folder());
@@ -98,7 +98,7 @@ TEST(temporary_files_have_a_limit) {
                   "No space left");
 }
 
-/* As another user's grader sees it. Where root grades, root owns these folders, and they are closed anyway. */
+/* As for a grader that is not root. If root grades, root owns these folders, and they are closed anyway. */
 TEST(no_other_folder_takes_files) {
     need_room();
     const unsigned user = room.user;
@@ -131,7 +131,7 @@ TEST(other_processes_are_not_there) {
     assert_script(script, true, false, "No such process");
     assert_script("kill -9 -1; exit 1", true, false, "");
     assert_script("n=$(ls /proc | grep -c '^[0-9]'); test $n -lt 8 || echo $n", true, true, "");
-    assert_script("ls /proc/self/fd | wc -l", true, true, "4\n"); /* 0, 1, 2 and the one of ls */
+    assert_script("ls /proc/self/fd | wc -l", true, true, "4\n"); /* 0, 1, 2 and the one that ls opens */
 }
 
 TEST(the_user_is_nobody) {
@@ -171,13 +171,13 @@ TEST(children_end_with_it) {
         "setsid sleep 1000 & setsid bash -c 'trap \"\" TERM HUP; sleep 1000' & echo done", true, false);
     assert_int_equal(job.end, LAB_EXITED);
     assert_int_equal(job.code, 0);
-    assert_true(job.seconds < 5); /* the limit: otherwise it was killed for exceeding it */
+    assert_true(job.seconds < 5); /* below the limit: it was not killed for exceeding it */
     lab_job_free(&job);
     assert_int_equal(waitpid(-1, NULL, WNOHANG), -1); /* no process is left that would be our child */
     assert_int_equal(errno, ECHILD);
 }
 
-/* Three programs that hold 120 MB each until their pipes close. */
+/* Starts three programs that hold 120 MB each until their pipes close. */
 #define HOLD_MEMORY                                                                                          \
     "for i in 1 2 3; do (head -c 120000000 /dev/zero; sleep 60) | tail -n 1 >/dev/null & done; wait"
 
@@ -188,7 +188,7 @@ TEST(memory_of_children_counts) {
     lab_job_free(&job);
 }
 
-/* A child of a child, and so on: nesting deeper than the grader looks is refused, however little memory it uses. */
+/* Children of children, and so on: nesting deeper than the grader looks is rejected, even if it uses little memory. */
 TEST(memory_of_deep_children_counts) {
     need_room();
     lab_job job = run_script("deep() { if test $1 = 0; then " HOLD_MEMORY
@@ -202,7 +202,7 @@ TEST(memory_of_deep_children_counts) {
     lab_job_free(&job);
 }
 
-/* A thread's children are not listed with those of its process's first thread. */
+/* The children of other threads are not listed with those of a process's first thread. */
 TEST(memory_of_a_threads_children_counts) {
     need_room();
     lab_job job = run_script(
@@ -229,7 +229,7 @@ TEST(time_of_children_counts) {
     lab_job_free(&job);
 }
 
-/* For a limit of 10 s. */
+/* Tests a limit of 10 s. */
 TEST(time_is_cpu_time_or_sleep) {
     static const struct {
         lab_time time;
@@ -262,7 +262,7 @@ TEST(sleep_ends) {
     assert_false(job.slept);
 }
 
-/* It sleeps for more than three times its limit, but works in between. */
+/* A program that sleeps for more than three times its limit in total, but works in between. */
 TEST(naps_do_not_add_up) {
     lab_job job = run_for("for i in 1 2 3 4 5; do sleep 1; for k in {1..20000}; do :; done; done", 1.5);
     assert_int_equal(job.end, LAB_EXITED);

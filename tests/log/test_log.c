@@ -1,5 +1,5 @@
-/* train --log: its numbers are those that the run prints; its event files follow TensorBoard's format.
- * tests/system/interop.sh uses other readers than ours. */
+/* train --log: the numbers equal those that the run prints, and event files follow TensorBoard's format.
+ * tests/system/interop.sh uses readers other than ours. */
 #include "tests/support/logs.h"
 
 #include <dirent.h>
@@ -51,7 +51,7 @@ TEST(lines_are_what_train_prints) {
     assert_string_equal(gs_test_text_of(gs_test_field(run, "ended"), "why"), "done");
     assert_int_equal(gs_test_number(gs_test_field(run, "ended"), "steps"), step);
     assert_int_equal(gs_test_number(run, "workers"), 2);
-    assert_int_equal(gs_test_number(run, "host_cores"), gs_cpu_cores()); /* and not those of a bound worker */
+    assert_int_equal(gs_test_number(run, "host_cores"), gs_cpu_cores()); /* not those of a bound worker */
     assert_int_equal(cJSON_GetArraySize(gs_test_field(run, "devices")), 2);
     const int bytes = (4 * (7850 + 4) + 63) / 64 * 64; /* as allocated: whole cache lines */
     assert_int_equal(gs_test_number(gs_test_field(run, "memory"), "weights"), bytes);
@@ -79,7 +79,7 @@ TEST(fewer_lines_hold_means) {
 
 /* ---- event files ---- */
 
-/* A second implementation, bit by bit. */
+/* A second implementation of CRC-32C, bit by bit. */
 static uint32_t crc32c(const unsigned char *p, size_t n) {
     uint32_t crc = ~0u;
     for (size_t i = 0; i < 8 * n; i++) {
@@ -178,7 +178,7 @@ TEST(histograms_hold_all_numbers) {
             if (all > 0) assert_true(h.min == low && h.max == high);
             assert_near(h.sum, sum, 1e-12, 1e-12);
             assert_near(h.sum_squares, squares, 1e-12, 1e-12);
-            /* Up to each limit as many values as are below it. Rounding may move a value at a limit by one bucket. */
+            /* Buckets up to a limit hold all values below it. Rounding may move a value at the limit by one bucket. */
             assert_true(h.buckets <= GS_BUCKETS && (h.buckets > 0) == (all > 0));
             double total = 0;
             for (size_t b = 0; b < h.buckets; b++) {
@@ -199,7 +199,7 @@ TEST(histograms_hold_all_numbers) {
 
 /* ---- in another locale ---- */
 
-/* A program may have set a locale with a decimal comma: every file is the same as in C, and is readable. */
+/* A program may have set a locale with a decimal comma: every file is still as in the C locale, and readable. */
 TEST(a_comma_of_the_locale_changes_no_file) {
     char command[1600], folder[600], *saved[2], *args[] = {"train"};
     size_t bytes[2];
@@ -255,7 +255,7 @@ TEST(nothing_else_asks_the_locale) {
     if (found) fail_msg("wanted a call through core/c_locale.h or io/json.h: %s", line);
 }
 
-/* A byte of a path that is not valid UTF-8 becomes \\xNN, as in messages. */
+/* A byte in a path that is not valid UTF-8 becomes \\xNN, as in messages. */
 TEST(json_is_always_utf8) {
     cJSON *o = cJSON_CreateString("a\xff/\xc3\xa9\xc3");
     char *text = gs_test_keep(gs_json_to_text(o, false));

@@ -58,8 +58,8 @@ TEST(a_run_that_never_began_leaves_nothing) {
     assert_true(gs_test_is_there(in_folder(folder, "log"), "run.json"));
 }
 
-/* Files may not grow beyond a few blocks, and exceeding that raises a signal: as on a full disk, only the log ends.
- * Three cases: the lines do not fit, the trace does not, or whichever comes first. */
+/* Files may not exceed a few blocks, and doing so raises a signal: as on a full disk, only the log ends. Three cases:
+ * the lines do not fit, the trace does not, or whichever comes first. */
 TEST(a_full_disk_ends_the_log_alone) {
     static const char args[] = "train --model 'flatten, linear 10' --batch 64 --epochs 4 --threads 1";
     static const struct {
@@ -86,7 +86,7 @@ TEST(a_full_disk_ends_the_log_alone) {
         if (i != 1) assert_true(cJSON_GetArraySize(lines) > 50);
         cJSON *run = gs_test_json(in_folder(folder, "log"), "run.json");
         const cJSON *ended = cJSON_GetObjectItem(
-            run, "ended"); /* it says both: that the run has ended, and the log before it */
+            run, "ended"); /* run.json says both: that the run ended, and that the log ended before it */
         assert_string_equal(cJSON_GetStringValue(cJSON_GetObjectItem(ended, "why")), "done");
         assert_non_null(strstr(cJSON_GetStringValue(cJSON_GetObjectItem(ended, "log")), "File too large"));
         assert_prints(0, "", "report %s/log -o %s/x.html", folder, folder);
@@ -142,11 +142,11 @@ TEST(an_interrupted_run_says_so) {
           *run = gs_test_json(in_folder(folder, "log"), "run.json");
     assert_string_equal(gs_test_text_of(gs_test_field(run, "ended"), "why"), "interrupted");
     assert_int_equal(gs_test_number(gs_test_field(run, "ended"), "steps"), gs_test_count_kind(lines, "step"));
-    cJSON *trace = gs_test_json(in_folder(folder, "log"), "trace.json"); /* of the recorded steps */
+    cJSON *trace = gs_test_json(in_folder(folder, "log"), "trace.json"); /* for the recorded steps */
     assert_true(cJSON_GetArraySize(gs_test_field(trace, "traceEvents")) > 2 * 7 * 8);
 }
 
-/* Processes would wait for each other if only some of them had a log. */
+/* If only some processes had a log, they would wait for each other. */
 TEST(all_processes_log_or_none) {
     char *output;
     const char *folder = gs_test_folder();

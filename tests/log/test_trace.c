@@ -66,7 +66,7 @@ static int arrows(const cJSON *events) {
     return n;
 }
 
-/* What each worker sent in one step, according to the trace. */
+/* What a worker sent in one step, according to the trace. */
 static gs_sync_cost sent_by(const cJSON *events, int worker, int step) {
     gs_sync_cost cost = {0};
     const cJSON *e;
@@ -159,7 +159,7 @@ TEST(every_layer_is_there) {
     }
 }
 
-/* Messages outside the schemes have arrows too, and additional threads have rows. */
+/* Messages outside the schemes also have arrows, and additional threads have rows. */
 TEST(other_ways_to_make_a_step) {
     static const struct {
         const char *options, *row;
@@ -183,7 +183,7 @@ TEST(other_ways_to_make_a_step) {
         assert_true(has_row);
         int n = arrows(events);
         if (ways[i].arrows) assert_int_equal(n, ways[i].arrows);
-        if (strstr(ways[i].options, "bucket")) { /* the buckets are in the sync row, with their messages */
+        if (strstr(ways[i].options, "bucket")) { /* buckets are in the sync row, with their messages */
             assert_true(times(events, "sum of bucket 1", 4) == 1 && n > 4 * 4);
         }
         each_row_nests(events);

@@ -1,4 +1,4 @@
-/* Text, token by token: passes over parts of sequences, the draw, the window. The command: test_generate_command.c. */
+/* Generating text: passes over parts of sequences, the draw, the window. test_generate_command.c tests the command. */
 #include <math.h>
 #include "model/generate.h"
 #include "tests/support/on_devices.h"
@@ -23,7 +23,7 @@ static int token_at(size_t i) {
     return (int)(test_hash(i, SALT_X) % VOCABULARY);
 }
 
-/* y (texts, CONTEXT, VOCABULARY): computes the sequence in consecutive parts of these lengths. */
+/* Computes y (texts, CONTEXT, VOCABULARY) in consecutive parts of these lengths. */
 static void forward_parts(gs_model *m, const int *parts, float *y) {
     gs_mem x = gs_test_new_mem(m->device, NULL, TEXTS * CONTEXT), logits;
     float tokens[TEXTS * CONTEXT], got[TEXTS * CONTEXT * VOCABULARY];
@@ -55,7 +55,7 @@ static void parts_give_what_the_whole_gives_on(gs_device *d) {
     assert_ok(gs_model_forward(m, &(gs_pass){.n = TEXTS}, x, &logits));
     assert_ok(d->ops->read(d, want, logits, sizeof want));
     assert_ok(gs_model_cache(m));
-    assert_ok(gs_model_cache(m)); /* again: nothing changes */
+    assert_ok(gs_model_cache(m)); /* a second call changes nothing */
     for (size_t c = 0; c < sizeof cuts / sizeof *cuts; c++) {
         memset(got, 0, sizeof got);
         forward_parts(m, cuts[c], got);
@@ -64,7 +64,7 @@ static void parts_give_what_the_whole_gives_on(gs_device *d) {
                 fail_msg("%s, cut %zu: logit %zu is %.9g, but %.9g from the whole sequence", d->name, c, i,
                          (double)got[i], (double)want[i]);
     }
-    /* whole samples as before, with or without the cache: the same bits */
+    /* whole samples give the same bits with and without the cache */
     assert_ok(gs_model_forward(m, &(gs_pass){.n = TEXTS}, x, &logits));
     gs_test_check_floats(d, logits, want, sizeof want / sizeof *want, "the whole, again");
 }
@@ -103,7 +103,7 @@ TEST(the_likeliest_and_the_first_of_equals) {
     }
 }
 
-/* How often each token is drawn, compared with softmax(x / T) over the top_k largest. */
+/* Compares how often each token is drawn with softmax(x / T) over the top_k largest. */
 static void check_shares(const float *x, int count, gs_sampling s, const double *share) {
     enum { DRAWS = 40000 };
     int drawn[8] = {0};
@@ -120,7 +120,7 @@ TEST(shares_are_those_of_softmax) {
     const float x[] = {0, 1, -2, 1, 0.5f};
     for (int temperature = 1; temperature <= 2; temperature++)
         for (int top_k = 0; top_k <= 5; top_k++) {
-            /* by size: 1 3 4 0 2; 1 and 3 are equal */
+            /* from the largest: tokens 1 3 4 0 2; 1 and 3 are equal */
             static const int rank[] = {3, 0, 4, 1, 2};
             double share[5], all = 0;
             for (size_t i = 0; i < sizeof rank / sizeof *rank; i++) {
@@ -132,7 +132,7 @@ TEST(shares_are_those_of_softmax) {
         }
 }
 
-/* Compared with sorting, with many equal numbers. */
+/* Compares top_k with sorting, with many equal values. */
 TEST(top_k_of_many) {
     enum { COUNT = 400 };
     float x[COUNT];
@@ -170,8 +170,8 @@ TEST(the_same_seed_draws_the_same) {
 
 /* ---- texts ---- */
 
-/* `count` tokens for each text, from a model that only processes whole sequences: the end of the window is padded with
- * zeros, which causal attention ignores. */
+/* Draws `count` tokens for each text from a model that processes only whole sequences: the end of the window is padded
+ * with zeros, which causal attention ignores. */
 static void texts_by_recomputation(gs_model *m, const gs_sampling *s, const int *prompt, size_t prompts,
                                    size_t count, int *tokens) {
     const size_t context = (size_t)gs_model_targets(m), outputs = (size_t)m->out.c, texts = m->max_batch;
@@ -229,7 +229,7 @@ static void texts_as_by_recomputation_on(gs_device *d) {
 }
 ON_EVERY_DEVICE(texts_as_by_recomputation)
 
-/* The logits have the same bits; not only is the text the same. */
+/* Not only the text is the same: the logits have the same bits. */
 TEST(any_number_of_threads) {
     enum { LENGTH = 80, WIDE = 300 };
     static float want[LENGTH][WIDE];

@@ -1,4 +1,4 @@
-/* Whole models: shapes and names, and initial values. */
+/* Whole models: shapes, names and initial values. */
 #include <math.h>
 #include "core/normal.h"
 #include "core/philox.h"
@@ -17,7 +17,7 @@ TEST(named_models) {
         const char *name;
         gs_shape in;
         int classes;
-        size_t params; /* of the same network in PyTorch */
+        size_t params; /* in the same network in PyTorch */
         double flops;  /* of forward and backward, in millions */
         double about;  /* the relative tolerance */
     } want[] = {
@@ -25,14 +25,14 @@ TEST(named_models) {
         {"mlp", mnist, 10, 535818, 2.4, 0.05},
         {"lenet", mnist, 10, 61706, 2.3, 0.05},
         {"cnn", mnist, 10, 1625866, 97, 0.05},
-        /* The papers give the multiply-adds of the forward pass: all else, such as normalising, is within `about`. */
+        /* The papers count only the multiply-adds of the forward pass; `about` covers the rest, such as normalising. */
         {"resnet20", small, 10, 272474, 6 * 41.0, 0.03},
         {"resnet56", small, 10, 855770, 6 * 126.0, 0.03},
         {"resnet18", large, 1000, 11689512, 6 * 1814.0, 0.03},
         {"resnet50", large, 1000, 25557032, 6 * 4089.0, 0.03},
         {"vgg11", large, 1000, 132863336, 6 * 7609.0, 0.03},
-        /* for each token 12 layers width^2 and the whole table; plus, in each layer, half of the preceding tokens, with
-         * the same cost in backward as in forward */
+        /* per token: 12 layers width^2 and the whole table, plus, in each layer, attention to half of the tokens on
+         * average, which costs as much in backward as in forward */
         {"gpt", context, 65, 809856, 64 * (6 * 0.795 + 4 * 0.033), 0.02},
         {"gpt2", long_context, 50257, 124439808, 1024 * (6 * 123.53 + 4 * 9.45), 0.02},
     };
@@ -49,7 +49,7 @@ TEST(named_models) {
     }
 }
 
-/* The shapes inside resnet50, as in table 1 of the paper: after each stage, and of a shortcut. */
+/* The shapes inside resnet50, as in table 1 of the paper: after each stage, and in a shortcut. */
 static gs_status stage(gs_layer *l, void *context) {
     char *list = context;
     size_t used = strlen(list);
@@ -66,7 +66,7 @@ TEST(stages_of_resnet50) {
                               "1024:14 1024:14 1024:14 2048:7 2048:7 2048:7 ");
 }
 
-/* A number after a name is the number of classes, and the saved text includes it. */
+/* A number after a model's name is the number of classes; the saved text includes it. */
 TEST(classes_of_a_name) {
     gs_model *m = gs_test_plan(" lenet  26", mnist);
     assert_int_equal(m->out.c, 26);
@@ -74,11 +74,11 @@ TEST(classes_of_a_name) {
                                  "flatten, linear 120, relu, linear 84, relu, linear 26");
 }
 
-/* For a language model the number is the vocabulary, which is at the start of the text. */
+/* For a language model, the number after the name is the vocabulary size, which the text starts with. */
 TEST(language_models) {
     const struct {
         const char *name;
-        int context; /* 0: it is none */
+        int context; /* 0: not a language model */
     } models[] = {{"gpt", 64},     {"gpt2", 1024}, {" gpt  96", 64},
                   {"resnet20", 0}, {"mlp 10", 0},  {"embedding 5 4, tied", 0},
                   {"gpt3", 0},     {"", 0}};
@@ -177,7 +177,7 @@ TEST(shapes_that_do_not_fit) {
                     .in = {1 << 20, 1 << 20, 1 << 20, 0});
 }
 
-/* Numbers that no text can express, but a constructor can. */
+/* Values that a constructor can receive but no text can express. */
 TEST(numbers_out_of_range) {
     const struct {
         gs_layer *layer;
@@ -212,7 +212,7 @@ TEST(numbers_out_of_range) {
         gs_layer_free(wrong[i].layer);
     }
     assert_null(
-        gs_sequential(2, (gs_layer *[]){gs_relu(), NULL})); /* as if memory had run out; relu is freed */
+        gs_sequential(2, (gs_layer *[]){gs_relu(), NULL})); /* NULL as if memory had run out; relu is freed */
     assert_null(gs_residual(NULL, gs_relu()));
 }
 
@@ -228,7 +228,7 @@ TEST(create_fails) {
                     .max_batch = SIZE_MAX / 64);
 }
 
-/* "std S": normal weights, and a bias of 0. Layers without it keep their usual initial values. */
+/* "std S" gives normal weights, and a bias of 0. Layers without it keep their usual initial values. */
 TEST(normal_initial_values) {
     gs_model *m = gs_test_plan("flatten, linear 40 std 0.02, linear 30, linear 10 no_bias std 1.5", mnist);
     const double std[] = {0.02, 0, 0, 0, 1.5};
@@ -262,7 +262,7 @@ TEST(initial_values) {
             sum += v;
             squares += v * v;
         }
-        /* For a uniform distribution in (-k, k): mean 0, variance k^2 / 3; within five standard errors. */
+        /* the uniform distribution on (-k, k) has mean 0 and variance k^2 / 3: within five standard errors */
         assert_near(sum / n, 0, 5 * k / sqrt(3 * n), 0);
         assert_near(squares / n, k * k / 3, 5 * k * k * sqrt(4 / (45 * n)), 0);
         uint32_t word[4];

@@ -12,7 +12,7 @@ static gs_status describe(gs_layer *l, void *context) {
     return GS_OK;
 }
 
-/* Each text, and the canonical description of the layers that it creates. */
+/* Each text, with the canonical description of the layers that it creates. */
 TEST(good_texts) {
     const struct {
         const char *text, *layers;
@@ -49,7 +49,7 @@ TEST(good_texts) {
          "sequential; linear 1; linear 2; linear 1; linear 2; linear 3; linear 4"},
         {"block inner N = linear N; block outer N M = inner M, inner N; outer 5 6",
          "sequential; linear 6; linear 5"},
-        {"block many N K S = N x conv 4 K stride S; many 2 3x1 2", /* a parameter need not be a number */
+        {"block many N K S = N x conv 4 K stride S; many 2 3x1 2", /* a parameter can be any word */
          "sequential; conv 4 3x1 stride 2; conv 4 3x1 stride 2"},
         {"block act A = A; act relu, act tanh", "sequential; relu; tanh"},
         {"block same C = residual (conv C 3x3 pad 1 | conv C 1x1), relu; 2 x same 16",
@@ -64,7 +64,7 @@ TEST(good_texts) {
     }
 }
 
-/* A description is itself a text that creates the same layer. */
+/* A layer's description is itself a text that creates the same layer. */
 TEST(descriptions_can_be_parsed) {
     gs_layer *layers[] = {gs_linear(3, false),
                           gs_conv2d(4, 3, 2, 1, 5, 0, 6, true),
@@ -284,13 +284,13 @@ TEST(nesting) {
     assert_fails(GS_E_MODEL, "more than 10000 layers", gs_model_parse(text, &net));
 }
 
-/* The next of a sequence of pseudo-random numbers below `limit`. */
+/* The next pseudo-random number below `limit`. */
 static size_t draw(size_t limit) {
     static uint32_t drawn;
     return test_hash(drawn++, 77) % limit;
 }
 
-/* Random texts, some with one byte changed: the result is success or GS_E_MODEL, and nothing else. */
+/* Random texts, some with one byte changed: the result must be GS_OK or GS_E_MODEL. */
 TEST(random_texts) {
     static const char *const pieces[] = {"linear",     "conv ",
                                          "3 ",         "3x3",
@@ -327,5 +327,5 @@ TEST(random_texts) {
         good += st == GS_OK;
         gs_layer_free(net);
     }
-    assert_in_range(good, 100, 10000); /* both results occurred */
+    assert_in_range(good, 100, 10000); /* enough of both results occurred */
 }

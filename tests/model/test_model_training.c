@@ -1,4 +1,4 @@
-/* Whole models, trained for a few steps and compared with PyTorch. */
+/* Whole models: trains them for a few steps and compares with PyTorch. */
 #include "layer/layer.h"
 #include "tests/support/on_devices.h"
 #include "tests/support/golden.h"
@@ -39,7 +39,7 @@ static void trainer_open(trainer *t, gs_device *device, const model_case *c, siz
     t->labels = gs_test_alloc(device, c->n * sizeof(int32_t));
     t->logits = gs_test_malloc(c->n * gs_shape_size(t->model->out) * sizeof(float));
     t->floats = gs_test_malloc((t->model->saved + GS_STATS) * sizeof(float));
-    gs_model_initial_values(t->model, 1, t->floats); /* of the state */
+    gs_model_initial_values(t->model, 1, t->floats); /* which include the state */
     for (int p = 0; p < t->model->param_count; p++)
         for (size_t i = 0; i < t->model->param[p]->count; i++)
             t->floats[t->model->param[p]->at + i] = test_value(i, 100 + (uint32_t)p) / 4;
@@ -74,7 +74,7 @@ static void trainer_gradients(trainer *t, uint32_t step) {
     }
 }
 
-/* The first `count` tensors: the parameters, followed by the state. */
+/* Checks the first `count` tensors: the parameters, followed by the state. */
 static void check_tensors(const trainer *t, const char *prefix, int count) {
     for (int p = 0; p < count; p++) {
         const gs_param *param = t->model->param[p];
@@ -110,7 +110,7 @@ static bool is_of_batch(const model_case *c) {
     return found;
 }
 
-/* In one batch, and in micro-batches with a ragged last one, where the results agree. */
+/* Trains with whole batches and, for models whose results then agree, with micro-batches, the last one smaller. */
 TEST(training) {
     FOR_EACH_DEVICE (d)
         for (int i = 0; i < CASES; i++) {
@@ -119,7 +119,7 @@ TEST(training) {
         }
 }
 
-/* No samples: a worker without any in the last batch of an epoch still takes part in the step. */
+/* A batch without samples: a worker that gets none in the last batch of an epoch still takes part in the step. */
 TEST(empty_batch) {
     FOR_EACH_DEVICE (d)
         for (int i = 0; i < CASES; i++) {

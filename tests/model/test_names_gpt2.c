@@ -47,17 +47,17 @@ static float value(int i, size_t k) {
     return test_value(k, 100 + (uint32_t)i) / 4;
 }
 
-/* Extra contents of a file, and its errors. */
+/* What a file contains besides the model's tensors, and what is wrong with it. */
 typedef struct extra {
     const char *prefix;
-    bool buffers;                       /* buffers for which the model has no tensor */
+    bool buffers;                       /* includes buffers for which the model has no tensor */
     bool output;                        /* lm_head.weight */
-    const char *before_output, *shared; /* its prefix; what the metadata say about shared tensors */
-    bool as_ours;                       /* linear layers are not transposed, as in nanoGPT */
-    float difference;                   /* between its last number and the table's */
-    const char *drop;                   /* a missing tensor */
-    const char *reshape;                /* a tensor with exchanged dims */
-    int more_places;                    /* rows of wpe.weight beyond the context */
+    const char *before_output, *shared; /* lm_head's prefix; what the metadata say of shared tensors */
+    bool as_ours;                       /* the weights of linear layers are not transposed, as in nanoGPT */
+    float difference;                   /* between the last element of lm_head.weight and that of the table */
+    const char *drop;                   /* the name of a tensor to leave out */
+    const char *reshape;                /* the name of a tensor whose dims are exchanged */
+    int more_places;                    /* extra rows of wpe.weight, beyond the context */
     bool bf16;                          /* only the upper halves of the numbers */
 } extra;
 
@@ -156,7 +156,7 @@ static void logits_of_transformers_on(gs_device *d) {
 }
 ON_EVERY_DEVICE(logits_of_transformers)
 
-/* A BF16 file gives the same weights, rounded towards 0. */
+/* Loading a BF16 file gives the same weights, rounded towards 0. */
 TEST(bf16_loads) {
     static uint32_t whole[ALL], half[ALL];
     gs_model *m = plan("tied", CONTEXT);
@@ -165,8 +165,8 @@ TEST(bf16_loads) {
     for (int i = 0; i < ALL; i++) assert_int_equal(half[i], whole[i] & 0xffff0000);
 }
 
-/* Weights saved with these names have the names, shapes and numbers of the loaded file, and load again. So do weights
- * saved with our own names. */
+/* Weights saved with GPT-2's names have the names, shapes and values of the loaded file, and load again. Weights saved
+ * with our own names also load again. */
 TEST(saved_as_it_was) {
     static float w[ALL], back[ALL];
     const part *t = tensors();
@@ -210,7 +210,7 @@ TEST(a_shorter_context) {
     assert_true(w[m->param[2]->at + 1] == value(2, 1));
 }
 
-/* A separate output layer is a tensor of the model. */
+/* A separate output layer has its own tensor in the model. */
 TEST(an_output_of_its_own) {
     static float w[ALL + VOCABULARY * WIDTH];
     gs_model *m = plan("linear 40 no_bias", CONTEXT);
@@ -219,7 +219,7 @@ TEST(an_output_of_its_own) {
         assert_ok(gs_safetensors_load(write_file(files[i]), m, w));
         assert_true(w[m->param[PARTS]->at + 1] == value(0, 1)); /* not transposed */
     }
-    /* one tensor of the file, two of the model */
+    /* one tensor in the file, two in the model */
     const extra one[] = {
         {.prefix = "transformer.", .shared = "\"lm_head.weight\":\"transformer.wte.weight\""},
         {.prefix = "transformer.",
@@ -262,7 +262,7 @@ TEST(wrong_files) {
         gs_model *m = plan(wrong[i].end, wrong[i].context);
         assert_fails(GS_E_SHAPE, wrong[i].message, gs_safetensors_load(write_file(wrong[i].file), m, w));
     }
-    /* other sizes: the message names the first one that differs */
+    /* a model of another size: the message names the first tensor that differs */
     gs_model *m = gs_test_plan("gpt", (gs_shape){1, 1, 1, CONTEXT});
     assert_fails(GS_E_SHAPE, "wte.weight is (40,32) in",
                  gs_safetensors_check(write_file((extra){.prefix = NULL}), m));
@@ -316,7 +316,7 @@ TEST(models_without_names) {
          "for layer 3.body.2, linear"},
         {"embedding 9 4, positions, layer_norm, tied, linear 2", "for layer 4, linear"},
         {"embedding 9 4, positions, relu, tanh, layer_norm", "for layer 2, relu"},
-        /* the names fit, but GPT-2 computes something else */
+        /* the names fit, but GPT-2 computes another function */
         {EMBEDDED ATTENTION("attention 2") MLP("gelu tanh") "layer_norm, tied",
          "layer 2.body.2, attention 2, "},
         {EMBEDDED ATTENTION("relu") MLP("gelu") "layer_norm, tied", "layer 2.body.2, relu, "},

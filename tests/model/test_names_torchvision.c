@@ -1,4 +1,4 @@
-/* Weights with the names of torchvision (model/names.h). */
+/* Weights with torchvision's names (model/names.h). */
 #include "tests/support/files.h"
 
 static const gs_shape LARGE = {3, 224, 224, 0};
@@ -11,7 +11,7 @@ static const char *shape_of(const gs_param *p, char *text, size_t size) {
     return text;
 }
 
-/* The names and shapes of tests/golden/torchvision.txt, written by torchvision. */
+/* Names and shapes equal those that torchvision wrote to tests/golden/torchvision.txt. */
 TEST(names_are_torchvisions) {
     static const char *const models[] = {"resnet18", "resnet50", "vgg11"};
     char line[200], model[20], name[100], shape[60], ours[60];
@@ -74,7 +74,7 @@ TEST(stages_and_blocks) {
     for (int i = 0; i < m->param_count; i++) assert_string_equal(m->param[i]->name, want[i]);
 }
 
-/* A file with either set of names gives the model the same numbers, with any prefix. */
+/* Files with our names and with torchvision's load the same values, with or without a prefix. */
 TEST(either_names_load) {
     const char *path = in_folder(gs_test_folder(), "w.safetensors");
     float values[ROOM], back[ROOM];
@@ -94,7 +94,7 @@ TEST(either_names_load) {
     }
 }
 
-/* PyTorch's counter is not a parameter; any other unknown tensor is refused. */
+/* PyTorch's num_batches_tracked is ignored; any other unknown tensor is rejected. */
 TEST(counters_of_pytorch) {
     const char *path = in_folder(gs_test_folder(), "w.safetensors");
     const struct {

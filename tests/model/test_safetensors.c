@@ -1,4 +1,4 @@
-/* Valid files of weights: their bytes, and files by other writers. Invalid ones: test_safetensors_harm.c. */
+/* Valid weight files: the bytes of ours, and files from other writers. test_safetensors_harm.c tests invalid ones. */
 #include "tests/support/files.h"
 #include "tests/support/hand_made.h"
 
@@ -39,13 +39,13 @@ TEST(round_trip) {
     assert_int_equal(saved.in.w, 4);
     gs_weights_info_free(&saved);
 
-    float odd[16] = {NAN, INFINITY, -INFINITY, -0.0f}; /* weights of a failed training are saved unchanged */
+    float odd[16] = {NAN, INFINITY, -INFINITY, -0.0f}; /* weights of a failed run are saved unchanged */
     assert_ok(gs_safetensors_save(path, &hand_made, odd));
     assert_ok(gs_safetensors_load(path, &hand_made, back));
     assert_memory_equal(back, odd, sizeof odd);
 }
 
-/* For colour images each channel has separate numbers; each float is restored to the bit. */
+/* Colour images have a scaling for each channel; each float is restored bit for bit. */
 TEST(numbers_of_each_channel) {
     const char *path = hand_made_path();
     const gs_scaling grey = hand_made.scaling, colour = {{3, {0.1f, 1 / 3.0f, -2.5f}}, {3, {1e-8f, 0.7f, 3}}};
@@ -62,7 +62,7 @@ TEST(numbers_of_each_channel) {
     gs_weights_info_free(&saved);
 }
 
-/* Other writers order tensors by name or size, add metadata, and do not pad. */
+/* Other programs order tensors by name or size, add metadata, and do not pad. */
 TEST(other_writers) {
     const char *path = hand_made_path();
     float back[16];
@@ -83,7 +83,7 @@ TEST(other_writers) {
     gs_weights_info_free(&saved);
 }
 
-/* F16 and BF16 are converted to F32 exactly, including signed zeros, the smallest numbers, infinity and NaN. */
+/* F16 and BF16 are converted to F32 exactly, including signed zeros, the smallest values, infinity and NaN. */
 TEST(numbers_of_16_bits) {
     static const uint16_t f16[8] = {0x3c00, 0xbc00, 0x0001, 0x8000, 0x7c00, 0x7bff, 0x0400, 0x3555};
     static const uint16_t bf16[2] = {0x3f80, 0xc2f7};
@@ -107,7 +107,7 @@ TEST(numbers_of_16_bits) {
     assert_memory_equal(back + 8, wanted, sizeof wanted);
 }
 
-/* As written for a network that holds the layers in a member, or that DistributedDataParallel has wrapped. */
+/* Names with a prefix, as PyTorch writes for layers in a member of a module, or in DistributedDataParallel. */
 TEST(names_with_a_prefix) {
     static const char *const prefixes[] = {"model.", "module.", "module.model.", "0.", "10.", "net.0."};
     for (size_t i = 0; i < sizeof prefixes / sizeof *prefixes; i++) {
@@ -124,7 +124,7 @@ TEST(names_with_a_prefix) {
         assert_memory_equal(back, hand_made_values, sizeof hand_made_values);
     }
     static const char *const wrong[][2] = {
-        /* not all names have the prefix; none is a name of the model */
+        /* not all names have the prefix, and none is a name in the model */
         {"{\"model.0.weight\":{\"dtype\":\"F32\",\"shape\":[2,1,1,3],\"data_offsets\":[0,24]},"
          "\"0.bias\":{\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[24,32]}}",
          "0.weight is missing in "},
@@ -135,7 +135,7 @@ TEST(names_with_a_prefix) {
          "0.bias is missing in "},
         {"{\"conv.weight\":{\"dtype\":\"F32\",\"shape\":[2,1,1,3],\"data_offsets\":[0,24]}}",
          "what is there begins with conv.weight (2,1,1,3)"},
-        /* of another model: its nested layers are not prefixes */
+        /* from another model, whose nested layers are not a prefix */
         {"{\"1.0.bias\":{\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[0,8]},"
          "\"2.0.weight\":{\"dtype\":\"F32\",\"shape\":[4],\"data_offsets\":[8,24]}}",
          "0.weight is missing in "},
@@ -149,7 +149,7 @@ TEST(names_with_a_prefix) {
     }
 }
 
-/* Names in a file may contain anything; a terminal receives no control sequence from them. */
+/* A file's names may contain anything, but no control sequence from them reaches a terminal. */
 TEST(names_stay_text) {
     const char *path = hand_made_path();
     hand_made_write(path, "{\"a\\u001b[2J\\n\\u009b1mb\\u00e9\":7}", 0);

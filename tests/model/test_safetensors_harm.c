@@ -1,4 +1,4 @@
-/* Files of weights that are damaged, or never were valid: each one is refused with a message. */
+/* Weight files that are damaged or were never valid: each one is rejected with a message. */
 #include "tests/support/files.h"
 #include "tests/support/hand_made.h"
 
@@ -149,7 +149,7 @@ TEST(bad_metadata) {
     }
 }
 
-/* A truncated file is refused at any length; a file with a wrong bit is refused or loaded completely. */
+/* A truncated file of any length is rejected; a file with a flipped bit is rejected or loaded completely. */
 TEST(damaged_anywhere) {
     const char *path = hand_made_path();
     unsigned char file[2000];
@@ -168,12 +168,12 @@ TEST(damaged_anywhere) {
             write_raw(path, file, size);
             gs_status st = gs_safetensors_load(path, &hand_made, back);
             if (st == GS_OK) {
-                assert_true(at >= 8); /* the header's length is never trusted */
+                assert_true(at >= 8); /* a wrong header length is always detected */
                 assert_memory_equal(back, file + size - sizeof back, sizeof back);
                 loaded++;
             } else if (st != GS_E_FORMAT && st != GS_E_SHAPE)
                 fail_msg("wrong bit %d at %zu: %s", bit, at, gs_message());
             file[at] ^= (unsigned char)(1 << bit);
         }
-    assert_true(loaded >= (int)sizeof hand_made_values * 8); /* every bit of the data may change */
+    assert_true(loaded >= (int)sizeof hand_made_values * 8); /* any bit of the data may be flipped */
 }

@@ -1,4 +1,4 @@
-/* Models of text: what they store of the text, which texts they fit, and what the commands report about both. */
+/* Language models: what they store about the text, which texts they fit, and what the commands report about both. */
 #include <math.h>
 #include "data/text_set.h"
 #include "model/model_text.h"
@@ -28,13 +28,13 @@ TEST(a_model_carries_its_vocabulary) {
     assert_int_equal(saved.in.t, CONTEXT);
     gs_weights_info_free(&saved);
 
-    /* Evaluated without giving the context. */
+    /* evaluated without specifying the context */
     gs_settings s = gs_test_options("--data %s --load %s", where, path);
     const gs_result own = gs_test_eval(&s);
     assert_int_equal(own.tokens, CONTEXT);
     assert_int_equal(own.token, GS_TOKENS_CHARS);
 
-    /* In another text with fewer characters these have the same tokens: its last tenth is the same. */
+    /* another text with fewer distinct characters and the same last tenth, which must get the same tokens */
     char text[4 * LENGTH + 1];
     size_t bytes = make_text(text);
     size_t tail = bytes;
@@ -81,16 +81,16 @@ TEST(a_model_takes_its_own_text_alone) {
     assert_fails(GS_E_USAGE, "holds a model of text, but fashion-mnist-small (test) holds none",
                  gs_eval(&s, NULL, &r));
 
-    gs_dataset *set = load_text(other, GS_TRAIN, SMALL); /* the caller's own, with another vocabulary */
+    gs_dataset *set = load_text(other, GS_TRAIN, SMALL); /* the caller's own set, with another vocabulary */
     s.train_set = s.test_set = set;
     assert_fails(GS_E_FORMAT, "trained with another vocabulary", gs_eval(&s, NULL, &r));
 
     s = gs_test_options("--data %s", other);
     s.load = trained(where, GS_TOKENS_BYTES);
-    assert_int_equal(gs_test_eval(&s).token, GS_TOKENS_BYTES); /* any file */
+    assert_int_equal(gs_test_eval(&s).token, GS_TOKENS_BYTES); /* bytes: any file works */
 }
 
-/* A file of weights whose metadata contain these additional fields. */
+/* Loads a weight file whose metadata contain these additional fields. */
 static gs_status about(const char *fields, gs_weights_info *saved) {
     const char *path = in_folder(gs_test_folder(), "w.safetensors");
     const char *header = gs_test_format(
@@ -142,9 +142,9 @@ TEST(models_that_do_not_fit) {
                        "has 28 different characters, but the model has 27 outputs for each token", &s);
     s.model = "embedding 28 8, flatten, linear 28";
     assert_train_fails(GS_E_SHAPE, "has 10 labels for each sample, but the model answers 1", &s);
-    s.model = "embedding 30 8, linear 40"; /* a vocabulary that is larger than needed is allowed */
+    s.model = "embedding 30 8, linear 40"; /* a larger vocabulary than needed is allowed */
     r = gs_test_train(&s);
-    s.batch = (1 << 24) / CONTEXT + 1; /* more than a float can count */
+    s.batch = (1 << 24) / CONTEXT + 1; /* more tokens than a float can count */
     assert_fails(GS_E_USAGE, "--batch 1677722 has 16777220 tokens, 10 in a window; at most 16777216 tokens",
                  gs_train(&s, NULL, &r));
     s.batch = BATCH;
@@ -164,7 +164,7 @@ TEST(models_that_do_not_fit) {
     assert_train_fails(GS_E_USAGE, "--tokens is for a text", &s);
 }
 
-/* The bare name of a language model becomes the name with the text's vocabulary. */
+/* The text's vocabulary size is appended to the bare name of a language model. */
 TEST(a_bare_name_takes_the_vocabulary) {
     assert_false(gs_model_is_language("mlp"));
     assert_false(gs_model_is_language("embedding 28 28"));

@@ -2,7 +2,7 @@
 # The part `links` of tests/net/net.sh, which sources this file: in the middle of a training with one rank per host,
 # with a rendezvous in a folder, the link between two hosts is cut, or a process is stopped. All ranks must end with
 # status 1, and all must name the link (its two ranks and their addresses) or the stopped rank. No living rank may be
-# called lost.
+# reported as lost.
 #   LINKS_DRAWS=N   how many draws (8; "all": each combination once); LINKS_SEED=S their seed, which is printed
 #   LINKS_ONLY=P    only combinations that contain the text P, such as "blackhole" or "3 --sync ring"
 

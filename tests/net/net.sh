@@ -98,7 +98,7 @@ remove_hosts() {
     for ((h = 0; h < hosts; h++)); do ip link delete port$h 2>/dev/null; done
     [ -z "$relay_id" ] || { kill $relay_id; wait $relay_id; }
     relay_id=
-    for ((h = 0; h < 6000; h++)); do # the ends of its lines disappear with a host, a moment later
+    for ((h = 0; h < 6000; h++)); do # a host's line ends disappear shortly after the host
         ip link show type veth | grep -q 'port[0-9]' || break
         sleep 0.02
     done
@@ -186,7 +186,7 @@ only_here() { # what, host, sentence: printed while it waits, so not in the last
 loopback() {
     local h i name meet="meet at tcp://$(address 0):"
     new_hosts && plug_in
-    # As Kubeflow starts them.
+    # Addresses as Kubeflow gives them.
     for h in 0 1; do
         [ $h = 0 ] && name=localhost || name=$(address 0)
         on_host $h env RANK=$h WORLD_SIZE=2 MASTER_ADDR=$name MASTER_PORT=$port GRADSUM_TIMEOUT=90 \
@@ -195,7 +195,7 @@ loopback() {
     done
     only_here "MASTER_ADDR=localhost" 0 "127.0.0.1 (localhost), where the ranks meet, is only this machine: .*$meet"
     kill ${process[0]} ${process[1]}; wait ${process[0]} ${process[1]}
-    # As Debian names a machine.
+    # The host file as Debian writes it.
     echo "127.0.1.1 anna" >"$work/hosts"
     on_host 0 sh -c 'mount --bind "$1" /etc/hosts; shift; exec "$@"' sh "$work/hosts" "$program" launch --nodes 2 \
         --node-rank 0 --meet tcp://anna:$port --timeout 90 -n 1 -- $train --steps $steps >"$work/out0" 2>"$work/err0" &

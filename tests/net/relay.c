@@ -1,6 +1,6 @@
-/* relay [options] HOST...: a switch between hosts that are Linux network namespaces (ip netns), with lines as bad as
- * the options say. In each namespace it creates a TAP device, eth0, and forwards frames from each device to all others
- * until it is ended. tests/net/net.sh uses it where the kernel has no netem.
+/* relay [options] HOST...: a hub between hosts that are Linux network namespaces (ip netns), with lines as bad as the
+ * options say. In each namespace it creates a TAP device, eth0, and forwards frames from each device to all others
+ * until it is stopped. tests/net/net.sh uses it where the kernel has no netem.
  *
  *     --delay MS --jitter MS     each frame arrives MS later, and up to another MS later or sooner, in order
  *     --reorder P                P % of the frames are not delayed and overtake the others

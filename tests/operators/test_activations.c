@@ -1,5 +1,5 @@
-/* gelu, its tanh form, and silu: their accuracy on all kinds of floats, and the same bits on cpu and OpenCL. Also the
- * exponential function that they use (cpu/exp.h). */
+/* gelu, gelu's tanh approximation, silu, and the exponential function that they use (cpu/exp.h): accuracy over the
+ * whole range of floats, and identical bits on cpu and OpenCL. */
 #include "tests/support/on_devices.h"
 
 #include <float.h>
@@ -8,7 +8,7 @@
 
 enum { BLOCK = 1 << 15 };
 
-/* The distance of y from `want`, in ulps of `size`. */
+/* The distance between y and `want`, in ulps of `size`. */
 static double ulps_off(double y, double want, double size) {
     int exponent;
     frexp(fabs(size), &exponent);
@@ -16,10 +16,10 @@ static double ulps_off(double y, double want, double size) {
     return fabs(y - want) / (ulp > (double)FLT_TRUE_MIN ? ulp : (double)FLT_TRUE_MIN);
 }
 
-/* y = f(x), and its derivative as a sum of two numbers: its rounding error is relative to the larger one. */
+/* y = f(x), and its derivative as the sum of two terms, because its rounding error is relative to the larger term. */
 typedef struct truth {
     double y, first, second;
-    double deep; /* the weight of an error in the exponent, beyond the usual tolerance */
+    double deep; /* how much an error in the exponent adds to the usual tolerance */
 } truth;
 
 static truth gelu(double x) {
@@ -38,7 +38,7 @@ static truth silu(double x) {
     return (truth){x * s, s, x * s * rest, 0};
 }
 
-/* The ulps that are allowed, and further ones for each unit of `deep`. */
+/* The largest error in ulps, and the extra ulps allowed per unit of `deep`. */
 typedef struct unit {
     const char *name;
     size_t forward, backward;
@@ -69,7 +69,7 @@ static void check(const gs_device *d, const unit *u, float x, float y, float dx)
     const truth t = u->f((double)x);
     const double deep = t.deep, slope = t.first + t.second;
     const double larger = fmax(fabs(t.first), fabs(t.second));
-    if (fabs(t.y) < 0x1p-118) return; /* some intermediate result becomes subnormal, or 0 */
+    if (fabs(t.y) < 0x1p-118) return; /* an intermediate result may be subnormal or 0 */
     double off = ulps_off((double)y, t.y, t.y), slope_off = ulps_off((double)dx, slope, larger);
     if (!(off <= u->y_most + u->y_deep * deep))
         fail_msg("%s: %s(%a) is %a, %g ulp off", d->name, u->name, (double)x, (double)y, off);
@@ -106,7 +106,7 @@ static void exact_and_the_same_on_all_devices(void **state) {
     }
 }
 
-/* For large x the results are x and 1, for very negative x 0 and 0; a NaN stays NaN. */
+/* f(x) and its derivative are x and 1 for large x, both 0 for very negative x, and NaN for a NaN. */
 static void special_values(void **state) {
     const unit *u = *state;
     static const float x[] = {0, 20, 1e4f, 1e30f, FLT_MAX, INFINITY, -1e4f, -1e30f, -FLT_MAX, NAN, -NAN};

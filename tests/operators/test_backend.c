@@ -1,11 +1,11 @@
-/* The parts of a backend outside the table of operators: memory, data and dropout. */
+/* What a backend provides besides the operators in the table: memory, data and dropout. */
 #include <math.h>
 #include "cl/cl.h"
 #include "core/philox.h"
 #include "tests/support/on_devices.h"
 #include "tests/support/operators.h"
 
-/* Except for host_memory, on OpenCL the sums for --exact, and on cpu 16-bit numbers. */
+/* Exceptions: host_memory, the sums for --exact on OpenCL, and 16-bit values on cpu. */
 static void no_slot_is_empty_on(gs_device *d) {
     const size_t first = offsetof(gs_backend, alloc), size = sizeof(void (*)(void));
     for (size_t at = first; at < sizeof(gs_backend); at += size) {
@@ -55,7 +55,7 @@ static void memory_on(gs_device *d) {
     numbers(a, COUNT, 1);
     assert_ok(ops->write(d, gs_at(m, 3), a, 20 * sizeof(float)));
     memcpy(want + 3, a, 20 * sizeof(float));
-    memset(a, 0, sizeof a); /* write has copied it */
+    memset(a, 0, sizeof a); /* write must have copied it */
     gs_test_check_floats(d, m, want, COUNT, "write");
     gs_test_check_floats(d, gs_at(m, 7), want + 7, 11, "read from the middle");
 
@@ -76,7 +76,7 @@ static void memory_on(gs_device *d) {
     assert_ok(ops->read_begin(d, before, gs_at(m, 3), sizeof before));
     assert_ok(ops->fill(d, gs_at(m, 5), -1, 4));
     assert_ok(ops->read_end(d));
-    assert_memory_equal(before, want + 3, sizeof before); /* later changes do not show */
+    assert_memory_equal(before, want + 3, sizeof before); /* later changes have no effect */
     for (int i = 5; i < 9; i++) want[i] = -1;
     gs_test_check_floats(d, m, want, COUNT, "work between read_begin and read_end");
 
@@ -94,7 +94,7 @@ static void memory_on(gs_device *d) {
 }
 ON_EVERY_DEVICE(memory)
 
-/* OpenCL on a CPU: the counter that hands out tasks to kernels is never reset. Here it overflows. */
+/* OpenCL on a CPU: the counter that hands out tasks to kernels is never reset. This test makes it overflow. */
 static void task_counter_on(gs_device *d) {
     enum { N = 40, K = 3, M = 70, BEFORE = 2 };
     if (strcmp(d->ops->name, "cl") != 0 || gs_cl_of(d)->tiles.gpu) return;
@@ -167,8 +167,8 @@ static void bytes_to_float_on(gs_device *d) {
 }
 ON_EVERY_DEVICE(bytes_to_float)
 
-/* Planes of every length, so that a vector covers one channel, two, or many; and enough pixels for several threads.
- * Each number follows the formula of torchvision's Normalize. */
+/* Planes of every length, so that a vector covers one, two or many channels, and enough pixels for several threads.
+ * Each result follows the formula of torchvision's Normalize. */
 static void channels_to_float_on(gs_device *d) {
     enum { MOST = 90000 };
     static unsigned char bytes[MOST];
@@ -194,7 +194,7 @@ static void channels_to_float_on(gs_device *d) {
             assert_ok(d->ops->bytes_to_float(d, gs_at(to, 1), from, &s, count));
             assert_ok(d->ops->read(d, got, to, (count + 2) * sizeof *got));
             assert_true(got[0] == 7 && got[count + 1] == 7);
-            for (size_t i = 0; i < count; i++) /* numbers up to 4, rounded three times */
+            for (size_t i = 0; i < count; i++) /* values up to 4, rounded three times */
                 assert_near(got[i + 1], want[i], 4 * 3 * 0x1p-24, 0);
         }
 }
@@ -216,8 +216,8 @@ static void one_hot_on(gs_device *d) {
 }
 ON_EVERY_DEVICE(one_hot)
 
-/* The answer of a network is its largest output, on a tie the first one; a NaN beats numbers, as in PyTorch's
- * argmax. */
+/* The predicted class is that of the largest output, or of the first one on a tie. A NaN counts as larger than any
+ * number, as in PyTorch's argmax. */
 static void right_answers_on(gs_device *d) {
     enum { N = 6, CLASSES = 4 };
     static const float x[N * CLASSES] = {1, 3, 3, 2, /* */ 5,    NAN, 9, NAN, /* */ NAN, INFINITY, 2, 1,
@@ -256,10 +256,10 @@ static void add_on(gs_device *d) {
                z = gs_test_new_mem(d, NULL, n + 1);
         assert_ok(d->ops->add(d, gs_at(z, 1), x, y, n));
         gs_test_check_floats(d, gs_at(z, 1), sum, n, "add");
-        assert_ok(d->ops->add(d, x, x, y, n)); /* into its first input */
+        assert_ok(d->ops->add(d, x, x, y, n)); /* overwriting the first input */
         gs_test_check_floats(d, x, sum, n, "add over a");
         assert_ok(d->ops->write(d, x, a, n * sizeof(float)));
-        assert_ok(d->ops->add(d, y, x, y, n)); /* into its second */
+        assert_ok(d->ops->add(d, y, x, y, n)); /* overwriting the second input */
         gs_test_check_floats(d, y, sum, n, "add over b");
         free(a);
     }
@@ -268,7 +268,7 @@ ON_EVERY_DEVICE(add)
 
 /* ---- dropout ---- */
 
-/* The formula in backend.h, for one element. */
+/* Dropout of one element, by the formula in backend.h. */
 static float dropped(float x, size_t i, gs_dropout_draw draw) {
     uint32_t word[4];
     gs_philox(draw.key, draw.hi, (draw.first + i) / 4, word);

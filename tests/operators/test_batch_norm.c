@@ -1,4 +1,4 @@
-/* Batch normalisation: properties of its operators that the table of cases does not cover. */
+/* Batch normalisation: properties of the operators that the table of cases does not cover. */
 #include <math.h>
 #include "tests/support/on_devices.h"
 #include "tests/support/operators.h"
@@ -50,7 +50,7 @@ TEST(statistics_by_the_plain_loop) {
     check_statistics(plain);
 }
 
-/* The bits of forward are the same for any number of threads. */
+/* forward computes the same bits with any number of threads. */
 TEST(statistics_of_any_number_of_threads) {
     static float x[COUNT];
     float one[2 * C], more[2 * C];
@@ -64,10 +64,10 @@ TEST(statistics_of_any_number_of_threads) {
 
 /* ---- running statistics ---- */
 
-/* Two channels; the numbers are short in binary. */
+/* Two channels; all values are exact in binary. */
 static void check_running(gs_device *d) {
     const gs_batch_norm_sizes s = {2, 1, 0, 0.25f};
-    /* running mean and var, a batch's mean and var, and the values that gradients are added to */
+    /* running mean and var, the batch's mean and var, and the earlier gradients, to which new ones are added */
     const float given[10] = {1, 2, 4, 8, 5, 6, 12, 16, 100, 200};
     const struct {
         float m, samples;
@@ -76,7 +76,7 @@ static void check_running(gs_device *d) {
     } cases[] = {
         {4, 1, false, {2, 3, 7, 34.0f / 3}}, /* variances of 4 numbers are multiplied by 4 / 3 */
         {4, 3, false, {6, 9, 21, 34}},       {4, 3, true, {106, 209, 21, 34}},
-        {1, 1, false, {2, 3, 4, 8}}, /* one number has no variance: the running variance is kept */
+        {1, 1, false, {2, 3, 4, 8}}, /* a single value has no variance, so the running variance is kept */
         {4, 0, false, {0, 0, 0, 0}},         {4, 0, true, {100, 200, 0, 0}},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {

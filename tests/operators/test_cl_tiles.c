@@ -1,4 +1,4 @@
-/* The sizes of tiles: their text form, and the device that uses them. */
+/* Tile sizes: their text form, and a device that uses them. */
 #include "cl/cl.h"
 #include "tests/support/devices.h"
 #include "tests/support/test.h"

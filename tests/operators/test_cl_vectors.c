@@ -1,10 +1,10 @@
-/* A compiler that combines work-items into vectors does not change kernels whose work-items already use vectors
- * (GS_OF_VECTORS in common.clh). Intel's compiler reports in its log what it did. */
+/* A compiler that combines work-items into vectors leaves alone the kernels whose work-items already use vectors
+ * (GS_OF_VECTORS in common.clh). Intel's compiler logs what it did. */
 #include "cl/cl.h"
 #include "tests/support/devices.h"
 #include "tests/support/test.h"
 
-/* The log of compiling cl/FILE.cl just now; free it. */
+/* Compiles cl/FILE.cl and returns the build log, which the caller frees. */
 static char *build_log(gs_device *d, const char *file) {
     const gs_cl *cl = d->state;
     cl_program program;

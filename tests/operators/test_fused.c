@@ -1,5 +1,5 @@
-/* Convolution, relu and max pooling as one operator: the same bits as the three operators on the same device, which
- * test_operators.c compares with PyTorch. Layers use it exactly where they may. */
+/* Convolution, relu and max pooling fused into one operator: the same bits as from the three operators on that device,
+ * which test_operators.c compares with PyTorch. Also, layers use the fused operator exactly where that is allowed. */
 #include <math.h>
 #include "cl/cl.h"
 #include "layer/make.h"
@@ -61,7 +61,7 @@ static float *read_array(gs_device *d, const array *a) {
 enum { POOLED_Y, POOLED_INDEX, POOLED_DX, POOLED_DW, POOLED_DB, RESULTS };
 static const char *const result_names[RESULTS] = {"y", "index", "dx", "dw", "db"};
 
-/* Inputs and outputs of one forward and backward. */
+/* Inputs and outputs of one forward and backward pass. */
 typedef struct run {
     gs_device *device;
     gs_conv2d_sizes conv;
@@ -130,7 +130,7 @@ static void compare(gs_device *d, const sizes *c, values kind, bool add, bool ha
                 fail_msg("%s: n %d, (%d,%d,%d) to %d, values %d, add %d: %s[%td of %zu] is %.9g, wanted %.9g",
                          d->name, c->n, c->in_c, c->in_h, c->in_w, c->out_c, (int)kind, (int)add,
                          result_names[k], (ptrdiff_t)i - GUARD, count, (double)got[i], (double)want[i]);
-        if (k == POOLED_Y && kind == NEGATIVE && c->bias) /* these were ties of zeros */
+        if (k == POOLED_Y && kind == NEGATIVE && c->bias) /* every window was a tie of zeros */
             for (size_t i = 0; i < count; i++) assert_true(got[GUARD + i] == 0);
     }
 }
@@ -155,7 +155,7 @@ TEST(one_operator_is_three) {
 
 enum { SAMPLES = 3 };
 
-/* A planned and bound network, with weights; every micro-batch adds to its gradients. */
+/* A planned and bound network with weights; each micro-batch adds to its gradients. */
 typedef struct network {
     gs_device *device;
     gs_layer *net;
@@ -175,12 +175,12 @@ static network network_open(gs_device *d, const char *text, gs_shape in) {
     return t;
 }
 
-/* Whether the convolution also does the pooling after its relu. */
+/* Whether the convolution includes the pooling after its relu. */
 static bool is_pooled(const gs_layer *conv) {
     return conv->epilogue.pool;
 }
 
-/* Acts as a backend that leaves poolings to their own operator. */
+/* Imitates a backend that does not fuse pooling. */
 static bool fuses_relu(gs_device *d, const gs_epilogue *then) {
     (void)d;
     return !then->pool;
@@ -200,7 +200,7 @@ static float *gradients_of(gs_device *d, const char *text, gs_shape in, bool fus
     return gradients;
 }
 
-/* The layer after a pooling may overwrite its y, or use its dy for another purpose. */
+/* The layer after a pooling may overwrite the pooling's y, or reuse the buffer of its dy. */
 TEST(networks_learn_the_same) {
     static const char *const texts[] = {
         ("conv 3 3x3 pad 1, relu, max_pool 2, sigmoid, conv 4 3x3 pad 1, relu, max_pool 3x2, "

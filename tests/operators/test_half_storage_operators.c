@@ -1,5 +1,5 @@
-/* 16-bit numbers (half_storage.h), on devices that support them: the bits of operators that read them, the loss of
- * whole runs, and their memory. */
+/* 16-bit storage (half_storage.h), on devices that support it: the results of operators that read 16-bit tensors, bit
+ * by bit; and the loss and memory use of whole runs. */
 #include <math.h>
 #include "cpu/round16.h"
 #include "tests/support/on_devices.h"
@@ -25,7 +25,7 @@ static void check_bits(gs_precision p, uint16_t got, float x, bool relu) {
         fail_msg("%a becomes %04x, which is %a; wanted %a", (double)x, got, (double)is, (double)want);
 }
 
-/* `count` numbers, between others that must not change. */
+/* Narrows `count` values whose neighbours must not change. */
 static void narrow_some(gs_device *d, gs_precision p, const float *x, size_t count, bool relu) {
     enum { OTHER = 0xabcd, AROUND = 8 };
     const size_t all = (count + 1) / 2 * 2 + 2 * (size_t)AROUND, bytes = all * sizeof(uint16_t);
@@ -46,7 +46,7 @@ static void narrow_some(gs_device *d, gs_precision p, const float *x, size_t cou
             assert_int_equal(halves[i], OTHER);
 }
 
-/* Every upper half of a float, with lower halves at, near and between ties; and all lengths of remainders. */
+/* Every upper half of a float, with lower halves at, near and between ties; and every length of the remainder. */
 static void as_rounded_on(gs_device *d, gs_precision p) {
     static const uint32_t lower[] = {0, 0x0fff, 0x1000, 0x1001, 0x3000, 0x7fff, 0x8000, 0x8001, 0xffff};
     enum { LOWER = sizeof lower / sizeof *lower };
@@ -75,8 +75,8 @@ static void same(const instance *a, const instance *b, tensor which) {
                      (double)b->host[which][i], (double)a->host[which][i]);
 }
 
-/* Compares x in f32 with x in 16 bits; with relu, and in attention, also the y that backward reads. For gelu, silu and
- * layers that normalise, only backward reads x in 16 bits. */
+/* Compares f32 x with 16-bit x and, for relu and attention, also the y that backward reads. For gelu, silu and the
+ * normalisation layers, only backward reads a 16-bit x. */
 static void one_case(gs_device *d, const operator_case *c, bool relu) {
     static const tensor gradients[] = {DX, DW, DB};
     instance a, b;
@@ -119,7 +119,7 @@ static void operators_give_the_same_bits(void **state) {
     gs_test_on_each_with_16_bits(same_operators_on);
 }
 
-/* A positive y that 16 bits round to 0 lets dy pass; 0 and NaN do not. */
+/* A positive y that rounds to 0 in 16 bits lets dy pass; y = 0 and NaN do not. */
 static void signs_of_a_relu_on(gs_device *d, gs_precision p) {
     enum { COUNT = 37 };
     static const float values[] = {0, 1e-30f, 0x1p-30f, NAN, 2, 0x1p-140f, INFINITY};
@@ -156,7 +156,7 @@ static const char gpt[] = "block layer = residual (layer_norm, linear 96, attent
 static gs_settings long_run(const char *model) {
     gs_settings s = gs_test_settings("cl --model '%s' --batch 48 --steps 60 --batch-norm local", model);
     s.lr = model == lenet ? 0.05f : 0.01f;
-    if (model == lenet) s.momentum = 0.5f; /* with 0.9 the runs soon differ as much as runs with two seeds */
+    if (model == lenet) s.momentum = 0.5f; /* with 0.9 the runs soon differ as much as two seeds do */
     if (model != gpt) return s;
     s = gs_test_with(s, "--context 16 --batch 12 --optimizer adamw --lr 0.003 --weight-decay 0");
     s.data = gs_test_format("text:%s", gs_test_text_file());
@@ -169,7 +169,7 @@ static double activations_of(const gs_result *r) {
     return r->worker[0].memory[GS_ON_DEVICE].bytes[GS_MEMORY_ACTIVATIONS];
 }
 
-/* Memory halves, except for the model's input and outputs, statistics, and pooling indices. */
+/* Memory is halved, except for the model's input and outputs, the statistics, and the pooling indices. */
 TEST(near_the_loss_of_f32_in_less_memory) {
     gs_test_need_whole();
     static const struct {

@@ -1,4 +1,4 @@
-/* linear_tree_*: sums of linear layers that workers can share, in an order that does not depend on the division. */
+/* linear_tree_*: sums of linear layers, divided among workers and added in an order independent of the division. */
 #include <math.h>
 
 #include "tests/support/on_devices.h"
@@ -15,7 +15,7 @@ static gs_mem number_at(int i) {
     return on_cpu(numbers[i]);
 }
 
-/* dx of the outputs of rank r of `ranks`, as that rank would compute it. */
+/* The dx that rank r of `ranks` computes from its share of the outputs. */
 static void dx_of_rank(gs_device *d, const float *dy, const float *w, int r, int ranks, float *dx) {
     static float part_dy[N * OUT], part_w[OUT * IN], dw[OUT * IN];
     const int own = OUT / ranks, block = own / 3;
@@ -43,8 +43,8 @@ static void near(const float *x, const double *wanted, size_t count) {
         if (fabs((double)x[i] - wanted[i]) > 2e-6) fail_msg("%zu: %g, not %g", i, (double)x[i], wanted[i]);
 }
 
-/* Ranks that each hold part of the sum, and add neighbours first, get the same bits as one rank that holds everything.
- * The results are y = x w^T, dx = dy w, dw += dy^T x and db += the sum of dy. */
+/* Ranks that each hold part of a sum, and add neighbours' parts first, get the same bits as one rank that holds
+ * everything. The results are y = x w^T, dx = dy w, dw += dy^T x and db += the sum of dy. */
 TEST(sums_do_not_depend_on_the_ranks) {
     static float y[N * OUT], dx[N * IN], dw[OUT * IN], db[OUT], part[4][N * (IN > OUT ? IN : OUT)];
     static double wanted[4][N * (IN > OUT ? IN : OUT)];

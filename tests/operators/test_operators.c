@@ -1,6 +1,6 @@
-/* One table of cases (operator_cases.h), for every operator and every device: compared with PyTorch, with finite
- * differences, with the cpu device with one thread, and over all ways to call an operator. Compared with the plain
- * loop: test_operators_plain.c. */
+/* Runs one table of cases (operator_cases.h), which covers every operator, on every device. Compares results with
+ * PyTorch, with finite differences, with the cpu device on one thread, and between all ways to call an operator.
+ * test_operators_plain.c compares them with the plain loops. */
 #include <float.h>
 #include <math.h>
 #include "tests/support/on_devices.h"
@@ -12,8 +12,8 @@ static const double TOLERANCE = 1e-5;
 
 /* ---- against PyTorch ---- */
 
-/* A slow checker runs only this test: the others run the same kernels and would tell it nothing new. The offset lets it
- * detect accesses before and after a tensor. */
+/* Under a slow checker only this test runs: the others run the same kernels and would reveal nothing new. The offset
+ * lets the checker detect accesses before and after a tensor. */
 
 static void golden(void **state) {
     const char *op = *state;
@@ -36,11 +36,11 @@ static void golden(void **state) {
 
 /* ---- against finite differences ---- */
 
-/* The scalar whose gradients backward computes, summed in double: sum of y dy, or the loss. */
+/* The scalar whose gradients backward computes, summed in double: the sum of y dy, or the loss. */
 static double scalar(instance *t) {
     if (t->count[STATS]) assert_ok(t->device->ops->fill(t->device, t->place[STATS], 0, LOSS_STATS));
     instance_forward(t);
-    if (t->count[LABELS]) { /* from p, since the sum of all losses in f32 is too coarse for this difference
+    if (t->count[LABELS]) { /* from p: the f32 sum of all losses is too coarse for this difference
                              */
         instance_read(t, Y);
         const size_t classes = (size_t)t->c->arg[1];
@@ -64,8 +64,8 @@ static double scalar(instance *t) {
     return sum;
 }
 
-/* d scalar / d element i of an input, from four values around it. This is exact for polynomials up to the fourth
- * degree, so that the step can be large and rounding small. The steps of operators.c do not cross a kink. */
+/* d scalar / d element i of an input, from four values around it. The formula is exact for polynomials up to degree
+ * four, so the step can be large and the rounding error small. The steps chosen in operators.c cross no kink. */
 static double difference(instance *t, tensor input, size_t i) {
     float middle = t->host[input][i], h = t->op->step;
     double value[4];
@@ -109,7 +109,7 @@ static void finite_differences(void **state) {
 
 /* ---- compared with another way to call it ---- */
 
-/* Every output of t equals that of `want`; dw, db and stats equal `factor` times it. */
+/* Every output of t equals that of `want`, except that dw, db and stats equal `factor` times theirs. */
 static void check_same(const instance *t, const instance *want, float factor, const char *how) {
     for (int i = Y; i < TENSORS; i++) {
         if (!t->place[i].base) continue;
@@ -126,7 +126,7 @@ static void check_same(const instance *t, const instance *want, float factor, co
     }
 }
 
-/* Every device, compared with the cpu with one thread, and with so many threads that some get no work. */
+/* Compares every device with the cpu on one thread, and with so many threads that some get no work. */
 static void like_cpu(void **state) {
     gs_test_need_whole();
     int count;
@@ -145,7 +145,7 @@ static void like_cpu(void **state) {
     }
 }
 
-/* conv2d_groups divides its work by the sizes alone: the same bits for any number of threads. */
+/* conv2d_groups divides its work by the tensor sizes alone, so any number of threads computes the same bits. */
 static void same_bits_with_threads(void **state) {
     gs_test_need_whole();
     gs_device *one = gs_test_device("cpu", 1), *five = gs_test_device("cpu", 5);
@@ -168,7 +168,7 @@ static void check_offsets(const instance *want) {
     check_same(&t, want, 1, "5 elements into its memory");
 }
 
-/* With `add` dw and db are added to, stats always are; the other outputs are overwritten. */
+/* With `add`, new values are added to dw and db, and always to stats; the other outputs are overwritten. */
 static void check_adds_up(const instance *want) {
     instance t;
     instance_open(&t, want->device, want->c, 1);
@@ -224,7 +224,7 @@ static void any_call(void **state) {
         }
 }
 
-/* Where a backend fuses a layer with the relu after it, the results are those of the two operators. */
+/* A backend that fuses a layer with the relu after it gives the results of the two separate operators. */
 static void with_relu(void **state) {
     FOR_EACH_DEVICE (d) {
         const gs_backend *ops = d->ops;
@@ -261,7 +261,7 @@ TEST(each_case_is_tested) {
     }
 }
 
-/* Tests are named after operators, such as "golden conv2d": build/gradsum-test '*conv2d*' runs one operator's. */
+/* Tests are named after operators, such as "golden conv2d": build/gradsum-test '*conv2d*' runs all tests of conv2d. */
 #define OPERATOR(op)                                                                                         \
     {"golden " #op, golden, NULL, NULL, #op},                                                                \
         {"finite differences " #op, finite_differences, NULL, NULL, #op},                                    \

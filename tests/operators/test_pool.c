@@ -5,16 +5,16 @@
 #include <stdatomic.h>
 #include <time.h>
 
-/* The pool of a device's threads runs every part exactly once, for any number of threads and parts. */
+/* A device's thread pool runs every part exactly once, for any number of threads and parts. */
 
 enum { MOST_PARTS = 1000 };
 
 typedef struct counts {
     int done[MOST_PARTS];
-    int slow; /* this part is slow; -1: none */
+    int slow; /* the index of a slow part; -1: none */
 } counts;
 
-/* Which thread holds which number in the pool: each thread at most one. */
+/* Which thread has which number in the pool; a thread has at most one number. */
 enum { MOST_THREADS = 5 };
 
 typedef struct numbers {
@@ -91,7 +91,7 @@ TEST(freed_unused) {
 typedef struct jobs_done {
     gs_jobs *jobs;
     int done, wrong; /* set by the jobs */
-    int fails;       /* this job fails */
+    int fails;       /* the index of the job that fails */
 } jobs_done;
 
 static gs_status note_job(void *context, const gs_job *job) {
@@ -101,8 +101,8 @@ static gs_status note_job(void *context, const gs_job *job) {
     return job->unit == d->fails ? gs_fail(GS_E_FILE, "job %d fails", job->unit) : GS_OK;
 }
 
-/* Jobs run in order, with a full queue or without a thread. None runs after a failed one, whose message reaches the
- * owner. */
+/* Jobs run in order, even with a full queue or without a thread. After a job fails none runs, and its message reaches
+ * the owner. */
 TEST(jobs_in_order) {
     enum { JOBS = 50, FAILS = 20 };
     for (int room = 0; room < 10; room += 3) {

@@ -3,8 +3,8 @@
 #include "tests/support/on_devices.h"
 #include "tests/support/operators.h"
 
-/* 16-bit operators (gs_precision) on every device: they give what f32 gives for rounded inputs, so they are as close to
- * f32 as their rounding allows (to_the_nearest in test_product16.c), but not equal to it. */
+/* 16-bit operators (gs_precision) on every device return what f32 operators return for rounded inputs: results as close
+ * to f32 as the rounding allows (to_the_nearest in test_product16.c), but not equal to f32. */
 
 /* As in test_operators.c: the difference allowed in f32, relative to |wanted| + root mean square. */
 static const double TOLERANCE = 1e-5;
@@ -46,7 +46,7 @@ static void check(const instance *t, const instance *want, gs_precision p) {
     }
 }
 
-/* gelu, silu and layers that normalise: only their backward rounds x (backend.h). */
+/* For gelu, silu and the normalisation layers, only backward rounds x (backend.h). */
 static bool rounds_backward_alone(const char *op) {
     return !strstr(op, "linear") && !strstr(op, "conv2d") && !strstr(op, "attention");
 }
@@ -58,7 +58,7 @@ static void keep_rounded(instance *t, gs_precision p) {
     t->kept[X] = gs_test_put(t->device, x, bytes);
 }
 
-/* Rounded inputs in f32 give the same sums of the same products. */
+/* f32 operators on rounded inputs compute the same sums of the same products. */
 static void like_f32_of_rounded(void **state) {
     gs_test_need_whole();
     int count;
@@ -88,7 +88,7 @@ static void like_f32_of_rounded(void **state) {
         }
 }
 
-/* The largest difference between gradients in 16 bits and in f32, for the same y where only backward rounds. */
+/* The largest difference between 16-bit and f32 gradients; where only backward rounds, for the same y. */
 static double off_f32(gs_device *d, const operator_case *c, gs_precision p) {
     static const tensor gradients[] = {DX, DW};
     instance want, t;
@@ -109,7 +109,7 @@ static double off_f32(gs_device *d, const operator_case *c, gs_precision p) {
     return most;
 }
 
-/* It is not f32 under another name: somewhere it differs by at least a tenth of a unit. */
+/* The 16-bit operator really rounds: some result differs from f32 by at least a tenth of a unit. */
 static void is_rounded(void **state) {
     const bool few = !rounds_backward_alone(*state);
     FOR_EACH_DEVICE (d)
@@ -193,7 +193,7 @@ static void check_attention(const instance *t, tensor which, const double *want,
     for (size_t k = 0; k < t->count[which]; k++) squares += want[k] * want[k];
     const double rms = sqrt(squares / (double)t->count[which]);
     for (size_t k = 0; k < t->count[which]; k++) {
-        /* p below 2^-14 is a multiple of 2^-24 in f16: the error is at most half of that per token */
+        /* in f16, p below 2^-14 is rounded to a multiple of 2^-24: an error of at most 2^-25 per token */
         const double allowed = off[k] + 2 * TOLERANCE * (fabs(want[k]) + rms) +
                                (p == GS_PRECISION_F16 ? ldexp(t->c->arg[1], -24) : 0);
         if (!(fabs((double)t->host[which][k] - want[k]) <= allowed))

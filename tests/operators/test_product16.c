@@ -6,10 +6,10 @@
 #include <float.h>
 #include <math.h>
 
-/* Products of numbers rounded to 16 bits (cpu/product16.h), with every instruction set of this processor, compared with
- * a product in double of numbers that another formula rounds here. */
+/* Products of matrices rounded to 16 bits (cpu/product16.h), with every instruction set of this processor. The
+ * reference is a product in double of values that a second formula, below, rounds. */
 
-#if defined(__x86_64__) /* a build contains those whose GS_HAS_ISA_... the Makefile defines */
+#if defined(__x86_64__) /* a build contains the versions whose GS_HAS_ISA_... the Makefile defines */
 void gs_cpu_product16_v3(const gs_product16 *, float *);
 void gs_cpu_product16_v4(const gs_product16 *, float *);
 size_t gs_cpu_product16_memory_v3(int, int);
@@ -47,8 +47,8 @@ static int ways_of(way out[MOST_WAYS]) {
 
 /* ---- rounding ---- */
 
-/* Units in the last place are 2^(exponent - fraction), and no smaller than those of the smallest normal number; from
- * 2^top on numbers are infinite. */
+/* The unit in the last place is 2^(exponent - fraction), but never smaller than that of the smallest normal number.
+ * Values of 2^top and above become infinite. */
 static double rounded(gs_precision precision, double x) {
     const int fraction = precision == GS_PRECISION_BF16 ? 7 : 10,
               lowest = precision == GS_PRECISION_BF16 ? -126 : -14,
@@ -70,7 +70,7 @@ static void check_rounding(gs_precision precision, float x) {
                  precision == GS_PRECISION_BF16 ? "bf16" : "f16", (double)want);
 }
 
-/* Every upper half of a float, with lower halves at, near and between ties. */
+/* Every upper half of a float, combined with lower halves at, near and between ties. */
 TEST(to_the_nearest) {
     static const uint32_t lower[] = {0,      1,      0xfff,  0x1000, 0x1001, 0x1fff, 0x2000, 0x2fff, 0x3000,
                                      0x3001, 0x7fff, 0x8000, 0x8001, 0xefff, 0xf000, 0xf001, 0xffff};
@@ -116,7 +116,7 @@ static gs_lines lines_of(const float *values, int across, int depth, bool deep, 
     assert_non_null(*table);
     for (int l = 0; l < lines; l++) {
         const int place =
-            listed ? (l * 7 + 3) % lines : l; /* if 7 divides lines, two lines get the same place */
+            listed ? (l * 7 + 3) % lines : l; /* if 7 divides `lines`, some lines share an address */
         (*table)[l] = (size_t)(lines % 7 == 0 && listed ? lines - 1 - l : place) * (size_t)gap;
         for (int e = 0; e < length; e++)
             (*memory)[(*table)[l] + (size_t)e] = deep ? values[l * depth + e] : values[e * depth + l];
@@ -129,8 +129,8 @@ static void fill(float *x, size_t count, uint32_t salt) {
     for (size_t i = 0; i < count; i++) x[i] = test_value(i, salt) * 3;
 }
 
-/* The error of an f32 sum of `depth` products, in any order, is at most depth 2^-24 times the sum of their magnitudes,
- * to first order; two more terms are bias and the earlier c. `want` includes the rounding to 16 bits. */
+/* To first order, the error of an f32 sum of `depth` products, in any order, is at most depth 2^-24 times the sum of
+ * their magnitudes. Bias and the earlier c are two more terms. `want` includes the rounding to 16 bits. */
 static void check(const way *w, const gs_product16 *t, const double *a, const double *b,
                   const float *before) {
     for (int i = 0; i < t->rows; i++)
@@ -158,7 +158,7 @@ static double *all_rounded(gs_precision precision, const float *x, size_t count)
     return y;
 }
 
-/* form: which of a and b are deep, and whether their lines are listed */
+/* `form` encodes which of a and b are deep, and whether their lines are listed */
 static void one_product(const way *w, sizes s, gs_precision precision, int form) {
     const size_t c_row = (size_t)s.columns + 2, size = (size_t)s.rows * c_row;
     float *a = floats((size_t)s.rows * (size_t)s.depth), *b = floats((size_t)s.columns * (size_t)s.depth),
@@ -186,7 +186,7 @@ static void one_product(const way *w, sizes s, gs_precision precision, int form)
     double *a16 = all_rounded(precision, a, (size_t)s.rows * (size_t)s.depth),
            *b16 = all_rounded(precision, b, (size_t)s.columns * (size_t)s.depth);
     check(w, &t, a16, b16, before);
-    for (int i = 0; i < s.rows; i++) /* between the rows nothing was written */
+    for (int i = 0; i < s.rows; i++) /* nothing was written between the rows */
         for (size_t j = (size_t)s.columns; j < c_row; j++)
             assert_true(c[(size_t)i * c_row + j] == before[(size_t)i * c_row + j]);
     free(a), free(b), free(c), free(before), free(bias), free(memory), free(a_memory), free(b_memory),
@@ -205,7 +205,7 @@ TEST(as_in_double) {
             }
 }
 
-/* Rows and columns divided anywhere: the same bits as in one call. */
+/* Dividing the rows and columns anywhere gives the same bits as one call. */
 TEST(the_same_bits_for_any_cut) {
     enum { ROWS = 41, DEPTH = 530, COLUMNS = 115 };
     way ways[MOST_WAYS];
@@ -282,7 +282,7 @@ TEST(not_finite_and_tiny) {
     }
 }
 
-/* The instruction flushes such a sum to 0; float arithmetic keeps it. The header allows both. */
+/* The instruction flushes a subnormal sum to 0, while float arithmetic keeps it. The header allows both. */
 TEST(a_sum_below_the_normal_numbers) {
     way ways[MOST_WAYS];
     const int count = ways_of(ways);

@@ -1,5 +1,5 @@
-/* In 16 bits, convolutions, attention and gelu on OpenCL copy f32 arrays a few samples or numbers at a time
- * (cl/round16.h): the bits are the same for all at once and for each alone, and the memory of the copies does not grow
+/* In 16-bit precision, convolutions, attention and gelu on OpenCL copy f32 arrays a few samples or numbers at a time
+ * (cl/round16.h). Copying all at once or one by one gives the same bits, and the memory for the copies does not grow
  * with the batch. */
 
 #include "cl/cl.h"
@@ -15,7 +15,7 @@ static gs_mem room(size_t floats) {
     return gs_test_alloc(device, floats * sizeof(float));
 }
 
-/* Numbers between -1 and 1 that fit into 16 bits. */
+/* Random numbers between -1 and 1 that are exact in 16 bits. */
 static gs_mem drawn(size_t floats, uint64_t stream) {
     float *x = gs_test_malloc(floats * sizeof *x);
     const gs_mem m = room(floats);
@@ -66,7 +66,7 @@ typedef struct outputs {
     gs_mem y, dx, dw, db;
 } outputs;
 
-/* backward reads y in 16 bits where it reads x so */
+/* backward reads a 16-bit y where it reads a 16-bit x */
 static outputs convolve(const gs_conv2d_sizes *s, size_t n, gs_mem x, gs_mem w, gs_mem b, gs_mem dy,
                         bool relu) {
     const size_t of_y = n * gs_conv2d_y(s, NULL);
@@ -81,7 +81,7 @@ static outputs convolve(const gs_conv2d_sizes *s, size_t n, gs_mem x, gs_mem w, 
     return o;
 }
 
-/* Compared with f32 for the same numbers, where nothing is copied. */
+/* The reference is f32 on the same numbers, which copies nothing. */
 static void check_convolution(const gs_conv2d_sizes *s, size_t n, bool relu) {
     const size_t of_x = n * gs_conv2d_x(s), of_y = n * gs_conv2d_y(s, NULL);
     const gs_mem x = drawn(of_x, 1), w = drawn(gs_conv2d_w(s), 2), dy = drawn(of_y, 3),
@@ -99,7 +99,7 @@ static void check_convolution(const gs_conv2d_sizes *s, size_t n, bool relu) {
     }
 }
 
-/* By Winograd's algorithm; and with images of odd sizes, which may start in the middle of a word. */
+/* Winograd's algorithm; and images of odd sizes, which may start in the middle of a word. */
 static void winograd_on_device(void) {
     check_convolution(&(gs_conv2d_sizes){16, 32, 32, 16, 32, 32, 3, 3, 1, 1, 1, 1, 1, 1, 1}, 37, false);
 }
@@ -146,7 +146,7 @@ TEST_AROUND(attention_of_some_samples, gs_test_to_f32, gs_test_to_f32) {
 
 /* ---- gelu ---- */
 
-/* More numbers than a CPU device copies at once, and an odd count. */
+/* More numbers than a CPU device copies at once, and an odd number of them. */
 static void gelu_on_device(void) {
     enum { N = (1 << 19) + 12345 };
     const gs_mem x = drawn(N, 1), dy = drawn(N, 2), from[] = {x, halved(x, N, false)},
@@ -162,13 +162,13 @@ TEST_AROUND(gelu_of_some_numbers, gs_test_to_f32, gs_test_to_f32) {
 
 /* ---- memory ---- */
 
-/* Four times the batch needs less than twice the workspace; and f16 not much more than f32. */
+/* Four times the batch needs less than twice the workspace, and f16 needs little more than f32. */
 TEST(copies_do_not_grow_with_the_batch) {
     double workspace[3];
     gs_device *cl;
     gs_test_need_opencl();
     assert_ok(gs_device_open("cl", 0, &cl));
-    const bool gpu = gs_cl_of(cl)->tiles.gpu; /* there backward of convolutions copies the whole batch */
+    const bool gpu = gs_cl_of(cl)->tiles.gpu; /* on a GPU, backward of a convolution copies the whole batch */
     gs_device_close(cl);
     if (gpu) skip_because("this test is for CPU kernels");
     for (int i = 0; i < 3; i++) {

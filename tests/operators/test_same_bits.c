@@ -18,8 +18,8 @@ static void check_bits(const gs_device *d, const float *got, const float *want, 
                      (double)want[i]);
 }
 
-/* Magnitudes from 2^-20 to 4 with all 24 bits; every seventh is a special value: zeros, subnormals, their neighbours,
- * infinities, NaN. */
+/* Magnitudes from 2^-20 to 4 that use all 24 bits. Every seventh is a special value: zero, subnormal, next to one,
+ * infinite or NaN. */
 static float odd_value(size_t i, uint32_t salt) {
     static const float ends[] = {0,        -0.0f,     FLT_TRUE_MIN,   -3 * FLT_TRUE_MIN, FLT_MIN, -FLT_MIN,
                                  1e-38f,   -5e-39f,   1.00000012f,    0.99999994f,       FLT_MAX, -FLT_MAX,
@@ -125,7 +125,7 @@ TEST(operators_that_all_repeat) {
     }
 }
 
-/* Other kernels for a device: one float per work-item, and other vector lengths. */
+/* Other kernels of a device: one float per work-item, and other vector lengths. */
 TEST(with_all_tiles) {
     static const char *const tiles[] = {"gpu", "cpu4", "cpu8"};
     gs_test_need_opencl();

@@ -1,4 +1,4 @@
-/* softmax_part_*: the loss of outputs that are divided among ranks equals that of softmax_cross_entropy_*. */
+/* softmax_part_*: if ranks share the outputs, the loss equals that of softmax_cross_entropy_*. */
 #include <math.h>
 
 #include "tests/support/on_devices.h"
@@ -20,7 +20,7 @@ static void whole_loss(gs_device *d, const float *x, const int32_t *labels, floa
     assert_ok(d->ops->read(d, out->dx, p, sizeof out->dx));
 }
 
-/* Computes what ranks would, sequentially; the caller sums. leaves: of all ranks. */
+/* Computes the parts of all ranks in order; the caller sums them. leaves: those of all ranks. */
 static void loss_of_ranks(gs_device *d, const float *x, const int32_t *labels, float smoothing, int ranks,
                           int leaves, loss *out) {
     static float part[N * CLASSES], sums[3 * N], one[3 * N];
@@ -62,8 +62,8 @@ static void loss_of_ranks(gs_device *d, const float *x, const int32_t *labels, f
 static void logits(float *x, int32_t *labels) {
     for (size_t i = 0; i < N * CLASSES; i++) x[i] = 4 * test_value(i, 7);
     for (int i = 0; i < N; i++) labels[i] = i * 17 % CLASSES;
-    x[3 * CLASSES + labels[3]] = 50; /* right, and the largest by far */
-    for (int i = 4; i < 7; i++) {    /* the largest value twice, on two ranks: the first one counts */
+    x[3 * CLASSES + labels[3]] = 50; /* the right class, by far the largest */
+    for (int i = 4; i < 7; i++) {    /* the largest value occurs on two ranks: the first counts */
         x[i * CLASSES + 1] = x[i * CLASSES + 40] = 30;
         labels[i] = i % 2 ? 1 : 40;
     }
@@ -84,13 +84,13 @@ static void same_as_whole_on(gs_device *d) {
             assert_true(whole.stats[GS_STAT_CORRECT] >= 2 && parts.stats[GS_STAT_SAMPLES] == N);
             for (int k = 0; k < N * CLASSES; k++) assert_near(parts.dx[k], whole.dx[k], 1e-6, 0);
         }
-    x[8 * CLASSES + 30] = NAN; /* a model that has diverged shows it */
+    x[8 * CLASSES + 30] = NAN; /* the NaN of a diverged model must show in the loss */
     loss_of_ranks(d, x, labels, 0, 2, 2, &parts);
     assert_true(isnan(parts.stats[GS_STAT_LOSS]));
 }
 ON_EVERY_DEVICE(same_as_whole)
 
-/* One and two ranks give the same bits. (More ranks would too if loss_of_ranks added neighbours first.) */
+/* One and two ranks give the same bits; so would more ranks if loss_of_ranks added neighbours first. */
 TEST(bits_do_not_depend_on_the_ranks) {
     static float x[N * CLASSES];
     static loss one, two;

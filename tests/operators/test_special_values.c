@@ -4,7 +4,7 @@
 #include "tests/support/operators.h"
 
 static void max_pool2d_ties_and_nan_on(gs_device *d) {
-    /* 4 windows of 1x3: all equal; the largest twice; NaN in the middle; all -infinity */
+    /* 4 windows of 1x3: all equal; the maximum twice; a NaN in the middle; all -infinity */
     const float x[12] = {2, 2, 2, 1, 3, 3, 9, NAN, 10, -INFINITY, -INFINITY, -INFINITY};
     const int32_t want_index[4] = {0, 4, 7, 9};
     gs_pool2d_sizes s = {1, 1, 12, 1, 4, 1, 3, 1, 3, 0, 0};
@@ -22,8 +22,8 @@ static void max_pool2d_ties_and_nan_on(gs_device *d) {
 }
 ON_EVERY_DEVICE(max_pool2d_ties_and_nan)
 
-/* Windows of 2x2 use separate loops. Tested: widths that end inside a vector, odd sizes, adjacent planes, ties (values
- * are 0, 1, 2), at most one NaN per window; and backward, which must also write elements outside all windows. */
+/* Windows of 2x2 have their own loops. Tests widths that end inside a vector, odd sizes, adjacent planes, ties (values
+ * are 0, 1, 2) and at most one NaN per window. backward must also write the elements outside all windows. */
 enum {
     POOL_PLANES = 3,
     POOL_MOST_H = 6,
@@ -67,7 +67,7 @@ static void max_pool2d_2x2_on(gs_device *d) {
 }
 ON_EVERY_DEVICE(max_pool2d_2x2)
 
-/* Huge logits: exp(x) alone would overflow, and log(0) would be infinite. A tie goes to the first. */
+/* Huge logits: exp(x) alone would overflow, and log(0) would be infinite. On a tie the first class wins. */
 static void softmax_extremes_on(gs_device *d) {
     const float x[12] = {1000, 0, -1000, 1000, 0, -1000, 5, 5, 5, -2e4f, -1e4f, -2e4f};
     const int32_t labels[4] = {0, 1, 0, 1};
@@ -80,7 +80,7 @@ static void softmax_extremes_on(gs_device *d) {
     assert_ok(d->ops->read(d, sums, stats, sizeof sums));
     for (int i = 0; i < 12; i++) assert_near(got[i], want_p[i], 1e-7, 1e-6);
     assert_near(sums[GS_STAT_LOSS], 1000 + log(3), 0, 1e-6);
-    /* With smooth labels every class counts, even where p is 0: means of -log p are 1000, 1000, log(3), 20000 / 3. */
+    /* With smoothed labels every class counts, even where p is 0: means of -log p are 1000, 1000, log(3), 20000 / 3. */
     assert_ok(d->ops->fill(d, stats, 0, LOSS_STATS));
     assert_ok(d->ops->softmax_cross_entropy_forward(d, p, stats, from, to, 4, 3, 0.25f));
     assert_ok(d->ops->read(d, sums, stats, sizeof sums));
@@ -93,8 +93,8 @@ static void softmax_extremes_on(gs_device *d) {
 }
 ON_EVERY_DEVICE(softmax_extremes)
 
-/* Of many classes, the first of the largest numbers is found at any position; the last class is as large. A NaN beats
- * larger numbers, and a later NaN. */
+/* Among many classes, finds the first maximum at any position; the last class is equally large. A NaN counts as larger
+ * than any number, and the first of two NaNs wins. */
 static void largest_of_many_classes(gs_device *d, int classes, float largest, float last) {
     enum { MOST = 160 };
     static float x[MOST * MOST];

@@ -1,4 +1,4 @@
-/* tanh: its accuracy on all kinds of floats, and the same bits on cpu and OpenCL. */
+/* tanh: accuracy over the whole range of floats, and identical bits on cpu and OpenCL. */
 #include "tests/support/on_devices.h"
 
 #include <float.h>
@@ -6,7 +6,7 @@
 
 enum { BLOCK = 1 << 15 };
 
-/* The distance of y from tanh(x), in ulps. */
+/* The distance between y and tanh(x), in ulps. */
 static double ulps_off(float y, float x) {
     double want = tanh((double)x), size = fabs(want);
     int exponent;
@@ -53,7 +53,7 @@ TEST(within_2_ulp_and_the_same_on_all_devices) {
             }
         }
     }
-    assert_true(worst > 0.4); /* some compared values were rounded */
+    assert_true(worst > 0.4); /* the comparison included rounded values */
 }
 
 static void special_values_on(gs_device *d) {
@@ -61,7 +61,7 @@ static void special_values_on(gs_device *d) {
                               FLT_MIN, FLT_MAX, -FLT_MAX, 20,        -1e30f,       NAN};
     static const float want[] = {0, -0.0f, 1, -1, FLT_TRUE_MIN, -FLT_TRUE_MIN, FLT_MIN, 1, -1, 1, -1, NAN};
     enum { N = sizeof x / sizeof *x };
-    for (size_t first = 0; first < N; first++) { /* each number also first, and alone at the end */
+    for (size_t first = 0; first < N; first++) { /* each also comes first, and alone at the end */
         float y[N];
         forward(d, y, x + first, N - first);
         for (size_t k = first; k < N; k++)
@@ -71,7 +71,7 @@ static void special_values_on(gs_device *d) {
 }
 ON_EVERY_DEVICE(special_values)
 
-/* Where tanh is 1 its derivative is 0: a saturated unit learns nothing from any gradient. */
+/* Where tanh rounds to 1 its derivative is 0: a saturated unit learns nothing, whatever the gradient. */
 static void the_derivative_becomes_0_on(gs_device *d) {
     enum { N = 19 };
     float x[N], y[N], dy[N], dx[N];

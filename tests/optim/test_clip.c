@@ -1,4 +1,4 @@
-/* The norm of all gradients, with the same bits everywhere, and clipping to it. */
+/* The norm of all gradients, with the same bits everywhere, and clipping by this norm. */
 #include <float.h>
 #include <math.h>
 #include "optim/norm.h"
@@ -13,7 +13,8 @@ enum { MOST = 9000, BEFORE = 3 /* elements before the array, so that it is not a
 
 static float host[BEFORE + MOST];
 
-/* All 24 bits, magnitudes between 2^-exponents and 1; every ninth is a zero, a subnormal or its neighbour. */
+/* Values with all 24 bits and magnitudes between 2^-exponents and 1; every ninth is zero, subnormal or next to a
+ * subnormal. */
 static void fill(int exponents, float times) {
     static const float ends[] = {0, -0.0f, FLT_TRUE_MIN, -3 * FLT_TRUE_MIN, FLT_MIN, -0.7f * FLT_MIN};
     for (size_t i = 0; i < BEFORE + MOST; i++) {
@@ -83,7 +84,7 @@ TEST(any_number_of_threads) {
     }
 }
 
-/* Parts that use the largest `top` of all parts add up to the whole. */
+/* Sums of parts add up to the sum of the whole if all use the largest `top` of any part. */
 TEST(parts_add_up) {
     fill(12, 1);
     host[BEFORE + 200] = 1000; /* in the second part */
@@ -119,13 +120,13 @@ TEST(not_finite) {
     }
 }
 
-/* The update is compared with PyTorch's in test_optimizers.c. */
+/* test_optimizers.c compares the update with PyTorch's. */
 
 /* ---- in a run ---- */
 
 static gs_settings settings_for(const char *devices) {
     gs_settings s = gs_test_settings("%s --batch 333", devices);
-    s.clip = 0.5f; /* clips most of the first steps, and not the later ones */
+    s.clip = 0.5f; /* clips most of the first steps, but not the later ones */
     return s;
 }
 
@@ -144,7 +145,7 @@ TEST(some_steps_are_shortened) {
     s.test_hook = count_shortened;
     shortened = steps = 0;
     gs_result clipped = gs_test_train(&s);
-    assert_in_range(shortened, 1, steps - 1); /* otherwise these tests would show little */
+    assert_in_range(shortened, 1, steps - 1); /* otherwise this test would prove little */
     s.test_hook = NULL;
     s.clip = 1000;
     gs_result long_enough = gs_test_train(&s);

@@ -1,10 +1,9 @@
-/* Learning rates that follow the batch size: the formula, its use in a run, and that the number of workers does not
- * matter. */
+/* Learning rates that follow the batch size: the formula and its use in a run, with any number of workers. */
 #include "tests/support/training.h"
 
 #include <math.h>
 
-/* The numbers were computed by another program, in rational arithmetic. */
+/* Another program computed the expected values, in rational arithmetic. */
 TEST(formula) {
     assert_near(gs_lr_scaled(GS_LR_NONE, 0.05, 2048, 128), 0.05, 0, 0);
     assert_near(gs_lr_scaled(GS_LR_LINEAR, 0.05, 2048, 128), 0.8, 0, 1e-15);
@@ -28,14 +27,14 @@ TEST(warm_up) {
 }
 
 TEST(ends_of_the_warm_up) {
-    /* a whole number of steps: the first step after it uses the scaled rate */
+    /* a warm-up of whole steps: the first step after it uses the scaled rate */
     gs_lr_plan p = gs_lr_plan_of(GS_LR_LINEAR, 0.25, 512, 128, 2, 4);
     for (int t = 0; t < 8; t++) assert_near((double)gs_lr_at(&p, (uint64_t)t), 0.25 + 0.09375 * t, 0, 1e-7);
     assert_true(gs_lr_at(&p, 8) == 1.0f);
     /* no warm-up */
     p = gs_lr_plan_of(GS_LR_LINEAR, 0.25, 512, 128, 0, 4);
     assert_true(gs_lr_at(&p, 0) == 1.0f);
-    /* shorter than a step: only step 0 uses the base rate */
+    /* a warm-up shorter than a step: only step 0 uses the base rate */
     p = gs_lr_plan_of(GS_LR_LINEAR, 0.25, 512, 128, 0.125, 4);
     assert_true(gs_lr_at(&p, 0) == 0.25f);
     assert_true(gs_lr_at(&p, 1) == 1.0f);
@@ -43,7 +42,7 @@ TEST(ends_of_the_warm_up) {
     p = gs_lr_plan_of(GS_LR_SQRT, 0.25, 32, 128, 3, 4);
     assert_true(gs_lr_at(&p, 0) == 0.125f);
     assert_near(p.warmup, 0, 0, 0);
-    /* without a rule, --lr to the bit */
+    /* without a rule, the rate is --lr bit for bit */
     p = gs_lr_plan_of(GS_LR_NONE, (double)0.1f, 512, 128, 0, 4);
     assert_true(gs_lr_at(&p, 3) == 0.1f);
 }
@@ -66,7 +65,7 @@ static void record_rate(gs_worker *w) {
     if (w->comm->rank == 0) rates[w->step - 1] = w->optimizer->lr;
 }
 
-/* Each step uses the rate of the formula. */
+/* Each step uses the rate from the formula. */
 TEST(steps_use_the_rates) {
     gs_settings s = settings_for("cpu,cpu");
     s.test_hook = record_rate;
@@ -78,10 +77,10 @@ TEST(steps_use_the_rates) {
     }
 }
 
-/* A rule without warm-up acts like --lr with the scaled rate. */
+/* A rule without warm-up acts like setting --lr to the scaled rate. */
 TEST(a_rule_is_another_lr) {
     gs_settings s = gs_test_with(settings_for("cpu"), "--warmup 0");
-    s.batch = 400; /* x 4: the same float */
+    s.batch = 400; /* 4 times the base batch: the rate scales exactly */
     gs_result scaled = gs_test_train(&s);
     s = gs_test_with(s, "--lr-rule none --lr 0.2");
     s.base_batch = 0;
@@ -89,7 +88,7 @@ TEST(a_rule_is_another_lr) {
     assert_memory_equal(scaled.weights, plain.weights, plain.params * sizeof(float));
 }
 
-/* For all strategies: test_lr_schedule.c. */
+/* test_lr_schedule.c tests all strategies. */
 
 /* ---- the program ---- */
 

@@ -1,5 +1,5 @@
-/* Learning rates in the course of a run: the formulas, compared with PyTorch's schedulers and with the closed forms;
- * that every strategy follows them; and what is refused. */
+/* Learning rates over a run. Checks the formulas against PyTorch's schedulers and the closed forms, that every strategy
+ * follows them, and that bad options are rejected. */
 #include "tests/support/training.h"
 
 #include <math.h>
@@ -41,7 +41,7 @@ TEST(as_pytorch) {
     check_rates(&c, steps, 8);
 }
 
-/* Compared with libm's cosine to the last bit of a float, over runs of every length, with and without warm-up. */
+/* Equals libm's cosine to the last bit of a float, for runs of every length, with and without warm-up. */
 TEST(cosine_is_accurate) {
     for (int steps = 1; steps <= 400; steps += 7)
         for (int warmup = 0; warmup < steps; warmup += 1 + steps / 3) {
@@ -66,7 +66,7 @@ TEST(warm_up_without_a_rule) {
     check_rates(&c, part, 4);
 }
 
-/* A schedule starts where the rule's warm-up has ended; the rule's rate is passed through to the bit. */
+/* A schedule starts where the rule's warm-up ends; until then the rule's rate is used unchanged, bit for bit. */
 TEST(behind_a_rule) {
     gs_lr_rates c = course("cosine", 1, 0, 0, 12);
     c.plan = gs_lr_plan_of(GS_LR_LINEAR, 0.25, 512, 128, 2, 2);
@@ -135,7 +135,7 @@ static void record_rate(gs_worker *w) {
     if (w->comm->rank < 2) rates[w->comm->rank][w->step - 1] = w->optimizer->lr;
 }
 
-/* The end is known: 24 steps, since --steps ends the run before its 57. */
+/* The schedule ends at step 24, because --steps stops the run before the full 57 steps. */
 TEST(steps_use_the_rates) {
     static const char *const schedules[] = {"linear", "cosine", "step:0.5,1@0.5"};
     for (size_t i = 0; i < sizeof schedules / sizeof *schedules; i++) {
@@ -159,7 +159,7 @@ static void record_epochs(gs_worker *w) {
     epoch_rates[w->step - 1] = w->optimizer->lr;
 }
 
-/* Without --steps the end is that of the last epoch; the epochs of a warm-up are counted in steps. */
+/* Without --steps the schedule ends with the last epoch; the epochs of a warm-up are converted to steps. */
 TEST(epochs_end_it) {
     gs_settings s = gs_test_with(settings_for("cpu", "linear"), "--warmup 1");
     s.test_hook = record_epochs;
@@ -172,9 +172,9 @@ TEST(epochs_end_it) {
     assert_near((double)epoch_rates[56], 0.25 / 38, 0, 1e-6);
 }
 
-/* For any number of workers. Local SGD that averages after each step, a server that waits for every worker, and a
- * sharded update equal the synchronous step. The only difference is rounding: 2e-7 was seen. A strategy that ignored
- * the schedule, or was one step off, would change the weights by 1e-2. */
+/* With any number of workers, local SGD that averages after each step, a server that waits for every worker, and a
+ * sharded update equal the synchronous step up to rounding: 2e-7 was seen. A strategy that ignored the schedule, or was
+ * one step off, would change the weights by 1e-2. */
 TEST(all_ways_follow) {
     static const char *const courses[] = {"--schedule cosine --warmup-steps 3",
                                           "--lr 0.05 --lr-rule linear --base-batch 100 --warmup 1.1"};

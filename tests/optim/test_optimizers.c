@@ -1,5 +1,5 @@
-/* Optimisers other than sgd, and sgd with a clipped norm: five updates compared with PyTorch, on every device and by
- * the plain loops; the same bits everywhere; in every strategy. */
+/* Optimisers other than sgd, and sgd with clipping: compares five updates with PyTorch's, on every device and in the
+ * plain loops; checks that the bits are the same everywhere, and that every strategy works. */
 #include <float.h>
 #include <math.h>
 #include "tests/support/on_devices.h"
@@ -14,8 +14,8 @@ enum { STEPS = 5 };
 
 typedef struct updates {
     bool small;
-    const char *file; /* of golden numbers, */
-    const char *name; /* and the case's name there */
+    const char *file; /* the golden file, and */
+    const char *name; /* the case's name in it */
     const gs_optimizer_ops *ops;
     int in, out;
     double samples;
@@ -75,7 +75,7 @@ static void check_values(gs_device *d, const updates *u, const char *tensor, gs_
     golden_check(u->file, u->name, tensor, x, count, TOLERANCE, d->name);
 }
 
-/* In two parts, divided inside a vector, or as a whole. */
+/* Updates all parameters at once, or in two parts that are divided inside a vector. */
 static void update(gs_optimizer *o, double samples, bool parts) {
     size_t count = o->model->params, cut = count / 3;
     if (!parts) {
@@ -134,7 +134,7 @@ TEST(as_pytorch) {
 
 enum { N = 19 /* full vectors and a remainder */ };
 
-/* Just below FLT_MIN after a decay by 0.9, or just above it. */
+/* A value that a decay by 0.9 takes just below FLT_MIN, or leaves just above it. */
 static float near_the_end(int i) {
     return (i % 2 ? -1.0f : 1.0f) * FLT_MIN * (i % 3 ? 1.05f : 1.25f);
 }
@@ -187,7 +187,8 @@ static gs_settings settings_for(const gs_optimizer_ops *ops, const char *devices
     return s;
 }
 
-/* N workers against one: a root of tiny squares magnifies rounding, as for the gradients of rarely used weights. */
+/* N workers compared with one. The tolerance is loose because the square root of tiny values, such as squared gradients
+ * of rarely used weights, magnifies rounding errors. */
 TEST(several_workers) {
     gs_test_need_whole();
     for (int i = 0; all[i]; i++) {
@@ -223,7 +224,7 @@ TEST(local_and_async) {
     }
 }
 
-/* All workers keep the same weights although their devices differ: otherwise --verify would stop the run. */
+/* All workers keep the same weights although their devices differ; otherwise --verify stops the run. */
 TEST(mixed_devices) {
     gs_test_need_whole();
     gs_test_need_opencl();

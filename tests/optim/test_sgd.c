@@ -1,4 +1,4 @@
-/* The optimiser's step, which has no backward: compared with PyTorch, on every device and by the plain loop. */
+/* Compares the optimiser's step, which has no backward, with PyTorch's, on every device and in the plain loop. */
 #include <float.h>
 #include <math.h>
 #include "tests/support/on_devices.h"
@@ -50,14 +50,14 @@ TEST(sgd_update) {
         update_three_times(plain, c, 3);
 }
 
-/* Without a gradient the velocity falls by a tenth per step to 0. 19 elements: full vectors and a remainder. */
+/* Without a gradient the velocity decays by a tenth per step to 0. 19 elements: full vectors and a remainder. */
 TEST(velocity_ends_at_zero) {
     enum { N = 19 };
     FOR_EACH_DEVICE (d) {
         const gs_backend *ops = d->ops;
         float x[N], y[N];
         for (int i = 0; i < N; i++) x[i] = (i % 2 ? -1.0f : 1.0f) * FLT_MIN * (i % 3 ? 1.05f : 1.25f);
-        x[N - 1] = NAN; /* must stay, not be cleared */
+        x[N - 1] = NAN; /* must stay NaN, not be cleared */
         gs_mem w = gs_test_alloc(d, sizeof x), dw = gs_test_alloc(d, sizeof x), v;
         assert_ok(ops->fill(d, w, 0, N));
         assert_ok(ops->fill(d, dw, 0, N));

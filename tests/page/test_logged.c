@@ -27,7 +27,7 @@ TEST(a_log_is_read) {
     const gs_logged_trace *t = &log.trace;
     assert_int_equal(t->bars, 3);
     assert_int_equal(t->events, 7);
-    assert_has(t->text + t->event[0].at, "process_name"); /* before all events with a time */
+    assert_has(t->text + t->event[0].at, "process_name"); /* it precedes all events with a time */
     for (size_t i = 1; i < t->events; i++) assert_true(t->event[i].time >= t->event[i - 1].time);
     assert_true(t->event[6].is_bar);
     assert_near(t->event[6].time, 20, 0, 0);
@@ -44,7 +44,7 @@ TEST(cut_metrics_are_read) {
             rest = gs_made_metrics[i] == '\n' ? 0 : rest + 1;
             lines += gs_made_metrics[i] == '\n';
         }
-        bool all = gs_made_metrics[length] == '\n'; /* only the end of the line is missing */
+        bool all = gs_made_metrics[length] == '\n'; /* only the newline is missing */
         gs_made_file(folder, "metrics.jsonl", gs_made_metrics, length);
         assert_ok(gs_logged_read(folder, &log));
         size_t other = lines + all == GS_MADE_LINES;
@@ -79,7 +79,7 @@ TEST(a_file_that_is_too_large_is_left_out) {
     gs_logged_free(&log);
 }
 
-/* Lines that are not JSON, or that contain zeros; folders in place of files; a run.json that is not JSON. */
+/* Lines that are not JSON or contain zeros; folders instead of files; a run.json that is not JSON. */
 TEST(damage_is_told) {
     const char *folder = gs_made_log();
     char *text = gs_test_malloc(200000);
@@ -108,7 +108,7 @@ TEST(damage_is_told) {
     assert_int_equal(log.steps.rows, 1);
     gs_logged_free(&log);
 
-    /* a 0 does not end a line: the next line is not lost, and its own does not count as empty */
+    /* a 0 does not end a line: the next line is not lost, and the one with the 0 does not count as empty */
     static const char zeros[] =
         "{\"kind\":\"step\",\"step\":1}\n{\"kind\":\"st\0ep\"}\n{\"kind\":\"step\",\"step\":3}\n"
         "\0{\"kind\":\"step\"}\n{\"kind\":\"step\",\"step\":5}\n";
@@ -127,7 +127,7 @@ TEST(damage_is_told) {
     assert_prints(0, "no step and no epoch", "report %s -o %s/x.html", folder, folder);
 }
 
-/* Opening one would block forever. */
+/* Opening a FIFO would block forever. */
 TEST(pipes_do_not_keep_it_waiting) {
     const char *folder = gs_made_log();
     gs_test_shell_output(0, "cd %s && rm *.json* && mkfifo metrics.jsonl trace.json run.json", folder);

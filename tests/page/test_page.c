@@ -1,4 +1,4 @@
-/* Pages: put together as written, self-contained, complete or absent. tests/browser/step.py checks them in a
+/* Pages are assembled as written, self-contained, and complete or absent. tests/browser/step.py checks them in a
  * browser. */
 #include "tests/support/files.h"
 #include "tests/support/program.h"
@@ -41,7 +41,7 @@ TEST(a_bad_target_is_explained) {
     for (int i = 0; i < 2; i++) assert_prints(0, "", "step -o %s/page.html", folder);
 }
 
-/* A file size limit acts like a full disk: nothing is left, and an older page stays. */
+/* A file size limit acts like a full disk: no fragment is left, and an older page stays. */
 TEST(a_full_disk_leaves_the_older_page) {
     const char *folder = gs_test_folder();
     write_times(in_folder(folder, "page.html"), "<!doctype html>older", 1);
@@ -61,7 +61,7 @@ static char *page(const char *options, cJSON **data) {
     return gs_test_page(path, data);
 }
 
-/* It contains nothing that a browser would fetch; the name of SVG's namespace is not an address. */
+/* The page contains nothing that a browser would fetch; the name of SVG's namespace is not an address. */
 TEST(the_page_needs_no_network) {
     static const char *const calls[] = {"https:", "src=",           "@import", "url(",
                                         "fetch(", "XMLHttpRequest", "import("};
@@ -98,7 +98,7 @@ TEST(the_gradients_are_those_of_a_real_step) {
     cJSON_Delete(line);
 }
 
-/* All schemes: their messages match the counts, and at the end all workers hold the same row. */
+/* For all schemes, messages match the counts, and at the end all workers hold the same row. */
 TEST(every_scheme_is_in_it) {
     const gs_sync_scheme *counted_by_formula[32];
     int count = 0;

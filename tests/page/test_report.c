@@ -1,5 +1,5 @@
-/* Pages of training logs: what they contain, how long logs are thinned, what is refused. tests/browser/report.py checks
- * them in a browser. */
+/* Pages of training logs: what they contain, how long logs are thinned, what is rejected. tests/browser/report.py
+ * checks them in a browser. */
 #include "tests/support/files.h"
 #include "tests/support/made_log.h"
 
@@ -26,7 +26,7 @@ TEST(what_is_no_log_is_refused) {
                   folder, folder);
 }
 
-/* Nor any other file that is not a page, under any name. */
+/* A page replaces neither a file of its log nor any other file that is not a page, under any name. */
 TEST(a_page_replaces_no_file_of_its_log) {
     const char *folder = gs_made_log();
     assert_prints(2, "and the name says .json", "report %s/ -o %s/./run.json", folder, folder);
@@ -85,7 +85,7 @@ TEST(the_page_has_what_is_in_the_log) {
     assert_has(text, "[\"X\",1,0,20,5,\"forward\",\"forward 0.linear\",null,4]");
 }
 
-/* It contains nothing that a browser would fetch: its only addresses are in the licence of Chart.js. */
+/* The page contains nothing that a browser would fetch: its only addresses are in the licence of Chart.js. */
 TEST(the_page_needs_no_network) {
     static const char *const calls[] = {"src=", "@import", "url(", "fetch(", "XMLHttpRequest", "import("};
     cJSON *data;
@@ -155,7 +155,7 @@ static void write_long(const char *folder, int steps) {
     fclose(f);
 }
 
-/* A peak of one step in 10,000 is kept, and the means are those of the steps. */
+/* A peak in one step of 10,000 is kept, and means equal those of the steps. */
 TEST(much_is_thinned_and_extremes_stay) {
     const char *folder = gs_made_log();
     cJSON *data;
@@ -195,7 +195,7 @@ TEST(the_largest_page_is_small) {
     assert_int_equal(cJSON_GetArraySize(gs_test_field(last, "events")), 250);
     assert_int_equal(gs_test_field(last, "all")->valueint, 4000);
 
-    for (char *x = events; (x = strstr(x, "\"X\"")); x++) x[1] = 'C'; /* samples of memory */
+    for (char *x = events; (x = strstr(x, "\"X\"")); x++) x[1] = 'C'; /* memory samples */
     GS_MADE_TEXT(folder, "trace.json", events);
     page_of(folder, command, &data, NULL);
     last = gs_test_field(cJSON_GetArrayItem(gs_test_field(data, "runs"), 63), "trace");

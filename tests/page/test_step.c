@@ -1,4 +1,4 @@
-/* gradsum step: it shows what happened, in 80 columns, for every scheme. */
+/* gradsum step shows what happened, in 80 columns, for every scheme. */
 #include "cli/step/step.h"
 #include "tests/support/program.h"
 
@@ -18,7 +18,7 @@ TEST(tables_fit_80_columns) {
         }
 }
 
-/* Every table to the letter, for a case that a reader can follow by hand. */
+/* Compares every table character by character, for a case that a reader can follow by hand. */
 TEST(a_ring_of_three) {
     static const char wanted[] =
         "ring: each rank passes chunks on to its right neighbour\n"
@@ -68,7 +68,7 @@ TEST(a_ring_of_three) {
     if (strcmp(output, wanted) != 0) fail_msg("it shows:\n%s\nwanted:\n%s", output, wanted);
 }
 
-/* The two exchanges of allreduce, one with chunks of unequal length: all messages are as long as the longest. */
+/* Both exchanges of allreduce, once with chunks of unequal length: all messages are as long as the longest. */
 TEST(an_all_reduce_in_16_bits) {
     static const char wanted[] = "round 1 of 2\n"
                                  "  0 -> 1: b  0 -> 2: c  1 -> 0: a  1 -> 2: c  2 -> 0: a  2 -> 1: b\n"
@@ -96,7 +96,7 @@ TEST(an_all_reduce_in_16_bits) {
 /* The cells follow from the parts, so showing them twice gives the same. */
 TEST(it_shows_the_same_again) {
     for (int i = 0; gs_sync_schemes()[i]; i++) {
-        if (gs_sync_schemes()[i] == &gs_sync_auto) continue; /* it measures */
+        if (gs_sync_schemes()[i] == &gs_sync_auto) continue; /* auto measures */
         char *once = step(gs_sync_schemes()[i]->name, 7, 13, "--no-pause");
         char *again = step(gs_sync_schemes()[i]->name, 7, 13, "--no-pause");
         assert_string_equal(once, again);
@@ -105,7 +105,7 @@ TEST(it_shows_the_same_again) {
 
 /* ---- the record ---- */
 
-/* The parts are in order and without gaps; returns how many elements they cover. all: the number of workers that each
+/* Checks that the parts are in order and without gaps; returns how many elements they cover. all: how many workers each
  * part must be the sum of; 0: any. */
 static size_t check_parts(const gs_step_event *e, int all) {
     size_t count = 0;
@@ -178,14 +178,14 @@ TEST(the_record_has_every_message) {
 
 /* ---- use ---- */
 
-/* On a terminal it waits before each round; at the end of input it stops waiting, and prints the rest. */
+/* On a terminal the program waits before each round; at the end of input it stops waiting and prints the rest. */
 TEST(enter_shows_the_next_round) {
     char *output = gs_test_shell_output(
         0, "printf '\\n\\n\\n\\n' | script -qec '%s/gradsum step --sync ring --workers 3' /dev/null",
         GS_BUILD_DIR);
     if (gs_test_count(output, "Enter: next round") != 4 || !strstr(output, "round 4 of 4"))
         fail_msg("%s", output);
-    output = step("ring", 3, 8, "</dev/null"); /* into a pipe: it never waits */
+    output = step("ring", 3, 8, "</dev/null"); /* with output to a pipe, it never waits */
     assert_int_equal(gs_test_count(output, "Enter"), 0);
     assert_has(output, "round 4 of 4");
 }

@@ -88,7 +88,7 @@ TEST(a_pipeline_follows_its_schedule) {
                  bubble, 1e-9, 0, "the parts of the bubble", __FILE__, __LINE__);
 }
 
-/* Every unit is gathered twice and summed once, no window holds two units at once, and the bytes match the formula. */
+/* Each unit is gathered twice and summed once, no window holds two units at once, and the bytes match the formula. */
 TEST(zero_3_gathers_what_it_needs) {
     static span s[MOST];
     cJSON *o = step("--model lenet --zero 3");
@@ -134,7 +134,7 @@ TEST(a_group_sums_what_the_formula_says) {
     assert_true(gs_test_number(o, "measured") == gs_test_number(o, "formula"));
 }
 
-/* Also which worker holds which tokens. */
+/* The page also says which worker holds which tokens. */
 TEST(a_group_divides_tokens) {
     static span s[MOST];
     for (int exact = 0; exact < 2; exact++) {
@@ -146,8 +146,8 @@ TEST(a_group_divides_tokens) {
         const int n = spans_of(o, s);
         for (int i = 0; i < n; i++)
             if (s[i].kind == GS_SPAN_TP_CALL && s[i].worker == 1) acts[s[i].index]++;
-        /* two pairs, the table, the last layer: 3 gathers, or 1, or 2; a norm with a fixed order has 4 more */
-        const int passes = exact ? 4 : 1; /* with --exact one for each sample */
+        /* two pairs, the table, the last layer: 3, 1 or 2 gathers each; a norm with a fixed order has 4 more */
+        const int passes = exact ? 4 : 1; /* with --exact, one pass for each sample */
         assert_int_equal(acts[GS_TENSOR_ALL_GATHER], passes * (2 * 3 + 1 + 2 + 1 + (exact ? 3 * 4 : 0)));
         assert_int_equal(acts[GS_TENSOR_REDUCE_SCATTER], exact ? 0 : 2 * 2 + 1 + 1);
         const cJSON *rows = gs_test_field(o, "rows"), *workers = gs_test_field(o, "workers");
@@ -193,7 +193,7 @@ TEST(rows_say_what_they_are) {
 
 /* ---- the log ---- */
 
-/* The fetched and offloaded blocks are traced, of each kind, by the clock of the step. */
+/* Fetched and offloaded blocks of each kind are traced, on the step's clock. */
 TEST(what_is_offloaded_is_traced) {
     for (int cl = 0; cl < (gs_test_has_opencl() ? 2 : 1); cl++) {
         const char *folder = gs_test_new_log();
@@ -229,7 +229,7 @@ TEST(what_is_offloaded_is_traced) {
     }
 }
 
-/* Activations grow in forward and are gone at the end; the allocated memory stays constant. */
+/* Activations grow in forward and are gone at the step's end; the allocated memory stays constant. */
 TEST(memory_over_a_step) {
     const char *folder = gs_test_new_log();
     assert_prints(0, "done", "train --model lenet --threads 1 --steps 3 --log %s --trace-steps 3", folder);

@@ -1,4 +1,4 @@
-/* 16-bit activations (half_storage.h) where several workers share a model: in a tensor group, and between pipeline
+/* 16-bit activations (half_storage.h) when several workers share a model: in a tensor group, and between pipeline
  * stages. */
 #include <math.h>
 
@@ -24,7 +24,7 @@ static const gs_shape tokens = {1, 1, 1, 8}, image = {1, 28, 28, 0};
 
 /* ---- which layers ---- */
 
-/* As in test_half_storage.c; omits layers of other stages. */
+/* As in test_half_storage.c, but omits layers of other stages. */
 static gs_status describe(gs_layer *l, void *text) {
     if (l->fused || l->other_stage || l->children > 0) return GS_OK;
     assert_true(l->memory.y_buffer < 0 || l->y.half == l->memory.y_half);
@@ -33,10 +33,10 @@ static gs_status describe(gs_layer *l, void *text) {
     return GS_OK;
 }
 
-/* In `tied`: all except the model's ends. Each of its four blocks contains four layers. */
+/* The layers of `tied`: all are 16-bit except at the model's ends. Each of the four blocks has four layers. */
 #define ALL_HALVES "ybbbbbbbbbbbbbbbbbbx"
 
-/* Also a divided vocabulary and divided convolutions; and with divided sequences, or a fixed order of sums. */
+/* Includes a divided vocabulary and divided convolutions, divided sequences, and a fixed order of sums. */
 static void in_a_group_on(gs_device *d, gs_precision p) {
     static const struct {
         const char *model, *wanted;
@@ -66,8 +66,8 @@ TEST_AROUND(in_a_group, gs_test_to_f32, gs_test_to_f32) {
     gs_test_on_each_with_16_bits(in_a_group_on);
 }
 
-/* For every cut of the model, its layers are stored as in the whole model, unless neighbouring stages only take f32.
- * Fusion is off, since a cut may come between two layers that would be fused. */
+/* For every cut, layers are stored as in the whole model, unless neighbouring stages accept only f32. Fusion is off,
+ * since a cut may separate two layers that would be fused. */
 static void in_stages_on(gs_device *d, gs_precision p) {
     char whole[64] = "";
     (void)p;
@@ -109,7 +109,7 @@ static gs_settings settings_of(const char *model, gs_precision p) {
     return s;
 }
 
-/* Stages exchange the same numbers as layers within one worker, so the bits are the same. */
+/* Stages exchange the same values as layers within one worker, so the bits are the same. */
 TEST(stages_change_no_bit) {
     static const char *const models[] = {IMAGES, words};
     gs_test_need_opencl();
@@ -127,7 +127,7 @@ TEST(stages_change_no_bit) {
         }
 }
 
-/* A cpu only takes f32: then all messages of this pipeline are f32. */
+/* A cpu device accepts only f32, so all messages of this pipeline are f32. */
 TEST(beside_a_cpu) {
     gs_test_need_opencl();
     gs_test_need_whole();
@@ -143,7 +143,7 @@ static double activations_of(const gs_result *r) {
     return r->worker[0].memory[GS_ON_DEVICE].bytes[GS_MEMORY_ACTIVATIONS];
 }
 
-/* The difference from f32 is that of one worker, with less memory. */
+/* A group differs from f32 no more than one worker does, with less memory. */
 TEST(groups_are_near_f32) {
     static const char *const models[] = {IMAGES, tied, NARROWS};
     gs_test_need_opencl();
@@ -197,8 +197,8 @@ static double foreseen(const gs_settings *run, size_t batch) {
     return cost.sent;
 }
 
-/* The counted bytes, the layout's plan, and 4 or 2 bytes for each number sent to the next stage: for IMAGES before its
- * layer 3, 4 x 14 x 14 numbers. */
+/* The counted bytes, the layout's plan, and the formula agree: 4 or 2 bytes per number sent to the next stage, which
+ * for IMAGES, before layer 3, are 4 x 14 x 14 numbers. */
 TEST(bytes_are_halved) {
     enum { NUMBERS = 4 * 14 * 14 };
     static const struct {
@@ -232,7 +232,7 @@ static double simulated(const char *options) {
         "\"sent_most\":");
 }
 
-/* Except for the counts of a step. */
+/* A simulation sends the same bytes, except for a step's counts. */
 TEST(a_simulation_sends_as_many) {
     enum { OTHERS = 100 };
     gs_test_need_opencl();

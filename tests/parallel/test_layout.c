@@ -1,4 +1,4 @@
-/* --layout: one word for how the workers of a run divide the work. */
+/* --layout: one word that says how a run's workers divide the work. */
 #include "tests/support/devices.h"
 #include "tests/support/training.h"
 #include "tests/support/tiny_set.h"
@@ -54,7 +54,7 @@ TEST(what_is_no_layout_is_told) {
     }
 }
 
-/* Tensor parts are neighbours, then replicas; each coordinate has one rank. */
+/* The ranks of a tensor group are neighbours, then come replicas; each coordinate has exactly one rank. */
 TEST(ranks_are_places) {
     const gs_layout l = {3, 2, 4, 0};
     for (int rank = 0; rank < 24; rank++) {
@@ -64,7 +64,7 @@ TEST(ranks_are_places) {
     }
 }
 
-/* The weights are those of the separate options, to the bit. */
+/* The weights have the same bits as with the separate options. */
 TEST(it_stands_for_other_options) {
     gs_settings s = gs_test_settings("cpu,cpu,cpu,cpu --pipeline 2");
     gs_result apart = gs_test_train(&s);
@@ -107,7 +107,7 @@ TEST(it_must_fit_the_workers_and_the_model) {
         assert_prints(2, cases[i].says, "train %s", cases[i].run);
 }
 
-/* Each process finds the mistake itself: none is reported as lost. */
+/* Each process detects the mistake itself, so none is reported as lost. */
 TEST(bad_use_is_told_on_every_rank) {
     static const struct {
         int ranks;
@@ -174,7 +174,7 @@ TEST(each_device_is_named) {
 
 /* ---- gradsum layout ---- */
 
-/* For each layout, the bytes sent are those of the formula, and the memory is that of the dry run. */
+/* For each layout, the bytes sent equal the formula's, and the memory equals the dry run's. */
 TEST(formulas_hold) {
     static const char devices[] = "cpu,cpu,cpu,cpu";
     gs_settings s = gs_settings_default();
@@ -187,7 +187,7 @@ TEST(formulas_hold) {
     for (int i = 0; i < plan.costs; i++) {
         const gs_layout_cost *c = &plan.cost[i];
         const bool by_threads = c->layout.pp == 1 && c->layout.tp == 1 &&
-                                c->layout.zero == 0; /* they read each other's gradients */
+                                c->layout.zero == 0; /* these ranks read each other's gradients */
         gs_result r;
         char name[GS_LAYOUT_TEXT];
         double memory = 0;
@@ -205,7 +205,7 @@ TEST(formulas_hold) {
     gs_layout_plan_free(&plan);
 }
 
-/* The output of a command; it contains `says` `times` times. */
+/* Runs a command, whose output must fit into 80 columns and contain `says` `times` times. */
 static void fits_80_columns(const char *command, const char *says, int times) {
     const char *output = gs_test_output(0, "%s", command);
     const int found = gs_test_count(output, says);

@@ -1,4 +1,4 @@
-/* Which of a layout's calls run in the background: a prediction says so exactly where training uses a thread. */
+/* Which of a layout's calls run in the background: the prediction says so exactly where training uses a thread. */
 #include "tests/support/devices.h"
 #include "tests/support/tiny_set.h"
 #include "tests/support/training.h"
@@ -7,7 +7,7 @@
 #include "predict/dry_run.h"
 #include "train/timeline.h"
 
-/* The number of collectives of units in a run, and how many of them run in a background thread. */
+/* The number of collectives for units in a run, and how many of them run in a background thread. */
 typedef struct counted {
     int all, background;
 } counted;
@@ -63,7 +63,7 @@ static counted of_the_prediction(const gs_settings *s) {
 static const char plain[] = "flatten, linear 16, relu, linear 16, relu, linear 4",
                   with_statistics[] = "conv 4 3x3 pad 1, batch_norm, relu, flatten, linear 4";
 
-/* In a run, the calls are in the background, or not, as the prediction says. */
+/* In a run, calls happen in the background exactly as predicted. */
 static void agree(const char *model, const char *devices, const char *layout, gs_batch_norm_over over,
                   bool background) {
     gs_settings s = gs_test_options("--model '%s' --devices %s --batch 16", model, devices);
@@ -87,7 +87,7 @@ TEST(a_thread_beside_layers_is_predicted_where_a_run_has_it) {
     agree(plain, "cl,cl", "dp2,zero3", GS_BATCH_NORM_GLOBAL, false);
 }
 
-/* A background call is measured as in a run, in such a thread: alone, and once. */
+/* A background call is measured as in a run: in such a thread, alone, and only once. */
 TEST(a_call_of_a_thread_is_measured_by_itself) {
     gs_settings s = gs_settings_default();
     gs_layout_plan plan;

@@ -1,5 +1,5 @@
-/* One hash: with --exact, any division of the work gives the bits of one worker's weights, and its losses. `make test`
- * tries the first layouts of each model, `make test-layouts` 200 generated ones besides. */
+/* With --exact, any division of the work gives one worker's weights, bit for bit, and its losses. `make test` tries the
+ * first layouts of each model, and `make test-layouts` 200 generated ones too. */
 #include "tests/support/draw.h"
 #include "tests/support/some_text.h"
 #include "tests/support/tiny_set.h"
@@ -9,15 +9,15 @@
 
 /* How the workers of a layout are started. */
 typedef enum start {
-    THREADS,   /* of one process */
-    PROCESSES, /* one worker each */
+    THREADS,   /* in one process */
+    PROCESSES, /* with one worker each */
     MIXED      /* two processes with half of the workers each */
 } start;
 
 typedef struct layout {
     start how;
     int workers;
-    const char *options; /* the rest of the options: "--layout dp2,pp2" */
+    const char *options; /* further options: "--layout dp2,pp2" */
 } layout;
 
 static const layout first[] = {
@@ -32,7 +32,7 @@ enum { FIRST = sizeof first / sizeof *first, DRAWN = 200 };
 
 static const struct {
     const char *name, *options;
-    bool tied, pairs; /* pairs: of linear layers */
+    bool tied, pairs; /* pairs: has pairs of linear layers */
 } models[] = {
     {"lenet", "--model lenet --batch 90 --steps 4", false, true},
     {"resnet20", "--model resnet20 --data %s --batch 24 --batch-norm ghost:3 --optimizer adam --steps 4",
@@ -62,12 +62,12 @@ static void command_of(const layout *l, const char *run, char *out, size_t size)
 
 static const char *draw_schedule(draw *d, int model, int stages, int micro_batches) {
     const gs_pipeline_schedule *s = ONE_OF(d, gs_pipeline_schedules());
-    /* A tied table is sent for each micro-batch: not with interleaved schedules, which also need enough layers. */
+    /* interleaved schedules cannot send a tied table for each micro-batch, and need enough layers */
     if (s->chunked && (models[model].tied || stages > 2 || micro_batches % stages != 0)) return "";
     return gs_test_format(" --pipeline-schedule %s%s", s->name, s->chunked ? ":2" : "");
 }
 
-/* False: the generated numbers form no layout of this model. */
+/* Returns false if the generated numbers form no layout of this model. */
 static bool draw_layout(draw *d, int model, layout *l) {
     static const char *const again[] = {
         "", "", "", " --recompute all", " --recompute blocks", " --recompute 2"};
@@ -101,7 +101,7 @@ static bool draw_layout(draw *d, int model, layout *l) {
 
 /* ---- one hash ---- */
 
-/* The output of a run that must not change: hash, and the losses of its epoch before the speed. */
+/* The part of a run's output that must not change: the hash, and the epoch's losses, up to the speed. */
 static char *result_of(const char *command) {
     const char *output = gs_test_output(0, "%s", command), *hash = strstr(output, "sha256 "),
                *loss = strstr(output, "train loss "), *end = loss ? strstr(loss, "/s\n") : NULL;

@@ -1,4 +1,4 @@
-/* --pipeline: the model in stages. The weights equal those of one worker, up to rounding; with --exact, to the bit. */
+/* --pipeline: the model in stages. The weights equal one worker's up to rounding; with --exact, bit for bit. */
 #include "tests/support/devices.h"
 #include "tests/support/logs.h"
 #include "tests/support/training.h"
@@ -15,7 +15,7 @@ typedef struct layout {
     int stages;
     const char *schedule;
     int micro_batches;
-    double least; /* the minimal bubble in virtual time for any stage times; 0: that of the formula */
+    double least; /* the smallest bubble in virtual time for any stage times; 0: the formula's */
 } layout;
 
 static gs_settings with_layout(gs_settings s, const layout *l) {
@@ -60,7 +60,7 @@ TEST(every_schedule_gives_the_weights_of_one_worker) {
     }
 }
 
-/* The same micro-batches as --accumulate: the bits are the same even without --exact, if only layers are divided. */
+/* Micro-batches are those of --accumulate: if only layers are divided, the bits are the same even without --exact. */
 TEST(micro_batches_are_passes) {
     gs_settings s = gs_test_settings("cpu --accumulate 6 --clip 0.5");
     gs_result one = gs_test_train(&s);
@@ -96,7 +96,7 @@ typedef struct exact_case {
 
 static const exact_case cases[] = {
     {"lenet",
-     "--model lenet --batch 700 --steps 10" /* the ninth ends an epoch, with 400 samples */,
+     "--model lenet --batch 700 --steps 10" /* the ninth step ends an epoch, with 400 samples */,
      {"train --devices cpu,cpu --pipeline 2",
       "train --devices cpu,cpu,cpu --pipeline 3 --pipeline-schedule gpipe",
       "train --devices cpu,cpu,cpu,cpu --pipeline 4", "train --devices cpu,cpu,cpu,cpu --pipeline 2",
@@ -129,7 +129,7 @@ TEST(exact_gives_the_bits_of_one_worker) {
     }
 }
 
-/* Uneven batches, the last with fewer samples than virtual shards; dropout; state, which the test loss shows. */
+/* Uneven batches, the last with fewer samples than virtual shards; dropout; and state, which affects the test loss. */
 TEST(exact_holds_for_ragged_batches) {
     assert_ways_have_the_bits("--exact --batch-norm local --model 'dropout 0.1, " NORM "'",
                               ON_2 "--pipeline 2", ON_4 "--pipeline 2 --pipeline-schedule gpipe",
@@ -157,8 +157,8 @@ static double held(const gs_result *r, int worker, gs_memory_kind kind) {
     return r->worker[worker].memory[GS_ON_DEVICE].bytes[kind] / sizeof(float);
 }
 
-/* Of lenet's parameters the first stage holds 156 (conv 6@5x5) and the second the rest; with zero1 a worker holds half
- * of its stage's vectors. An allocation takes up to SLACK floats more. (Weights: they are gathered at the end.) */
+/* The first stage holds 156 of lenet's parameters (conv 6@5x5) and the second the rest; with zero1 a worker holds half
+ * of its stage's vectors. An allocation takes up to SLACK extra floats. Weights are gathered at the end. */
 TEST(each_holds_its_own) {
     enum { FIRST = 156, SLACK = 32 };
     static const char *const layouts[] = {"dp2,pp2", "dp2,pp2,zero1"};
@@ -178,14 +178,14 @@ TEST(each_holds_its_own) {
     }
 }
 
-/* Of 8 equal layers each stage holds 4, and with zero2 and zero3 two windows for one layer each. */
+/* Each stage holds 4 of 8 equal layers, and with zero2 and zero3 also two windows of one layer each. */
 TEST(parts_and_windows_are_less_than_a_stage) {
     enum { LAYER = 64 * 64 + 64 };
     gs_settings s = gs_test_settings(four);
     gs_settings one = gs_test_settings("cpu");
     s.model = one.model = "flatten, linear 64, linear 64, linear 64, linear 64, linear 64, linear 64, linear "
                           "64, linear 64, linear 64, linear 10";
-    s.batch = one.batch = 30; /* and of a pipeline's 8 micro-batches the last one is empty */
+    s.batch = one.batch = 30; /* so the last of a pipeline's 8 micro-batches is empty */
     s.steps = one.steps = 3;
     s.pipeline_cut = "6";
     const gs_result plain = gs_test_train(&one);
@@ -199,7 +199,7 @@ TEST(parts_and_windows_are_less_than_a_stage) {
     }
 }
 
-/* Without --exact: the same bits as without zero1, since a + b = b + a; zero3 gives those of zero2. */
+/* Without --exact, zero1 changes no bit, since a + b = b + a; zero3 gives the same bits as zero2. */
 TEST(zero_changes_no_bit) {
     static const char *const options[] = {"--clip 0.5", "--optimizer lamb",
                                           "--optimizer lars --precision f16",
@@ -251,7 +251,7 @@ TEST(a_request_to_stop_reaches_all_stages) {
     gs_result_free(&r);
 }
 
-/* Other replicas that differ: test_exact.c. */
+/* test_exact.c tests other replicas that differ. */
 TEST(replicas_of_a_tied_table_are_verified) {
     assert_prints(0, "sha256",
                   "train --exact --model \"" GPT

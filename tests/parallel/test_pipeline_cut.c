@@ -1,4 +1,4 @@
-/* A model divided into runs of layers (parallel/cut.h), and a model of which only one run is computed. */
+/* Cutting a model into runs of layers (parallel/cut.h), and models that compute only one such run. */
 #include "tests/support/on_devices.h"
 
 #include "parallel/cut.h"
@@ -37,7 +37,7 @@ static double most_of(const double *cost, const int *first, int runs) {
     return most;
 }
 
-/* No cut of a few layers beats the one that was found: by FLOPs, and by random costs. */
+/* For models of a few layers, no cut beats the one that was found, by FLOPs or by random costs. */
 TEST(no_cut_is_better) {
     int first[4];
     double cost[7];
@@ -51,7 +51,7 @@ TEST(no_cut_is_better) {
         double best = 1e30;
         for (int a = 1; a < 6; a++)
             for (int b = a + 1; b < 7; b++) {
-                if (a == 2 || b == 2) continue; /* before the relu */
+                if (a == 2 || b == 2) continue; /* between a layer and its relu */
                 const double most = most_of(cost, (int[]){0, a, b, 7}, 3);
                 if (most < best) best = most;
             }
@@ -59,8 +59,8 @@ TEST(no_cut_is_better) {
     }
 }
 
-/* Each layer takes some time, except a relu that the layer before it computes. A layer that computes a thousand times
- * as much takes more. */
+/* Each layer takes some time, except a relu that is fused into the layer before it. A layer with a thousand times the
+ * work takes longer. */
 TEST(layers_are_measured) {
     gs_layer_times t;
     gs_settings s = gs_settings_default();
@@ -110,7 +110,7 @@ TEST(tied_layers_are_found) {
 
 /* ---- a stage ---- */
 
-/* The whole model and its stages, run sequentially on the same weights: logits, dx and gradients have the same bits. */
+/* The whole model, and its stages in sequence, give the same bits of logits, dx and gradients from the same weights. */
 TEST(stages_compute_what_the_whole_does) {
     static const char *const texts[] = {"lenet",
                                         "conv 3 3x3, relu, max_pool 2, dropout 0.5, conv 4 3x3, tanh, "

@@ -32,7 +32,7 @@ static int between(uint32_t word, int least, int most) {
     return least + (int)(word % (uint32_t)(most - least + 1));
 }
 
-/* p, m, v, and the handling of a tied table. */
+/* Draws p, m, v, and the handling of a tied table. */
 static void draw_pipeline(drawn *d, uint64_t i) {
     uint32_t a[4], b[4];
     gs_philox(7, 1, i, a);
@@ -53,7 +53,7 @@ static void explain(const drawn *d, int stage) {
                 d->pipeline.stages, d->pipeline.micro_batches, d->pipeline.chunks, d->pipeline.tied, stage);
 }
 
-/* ---- each micro-batch once forward and once backward, in a valid order ---- */
+/* ---- each micro-batch runs once forward and once backward, in a valid order ---- */
 
 /* What must precede this instruction for micro-batch k in a chunk of a stage. */
 enum {
@@ -134,7 +134,7 @@ static void assert_few_are_alive(const drawn *d, int stage) {
     int most = p->micro_batches * p->chunks;
     if (d->schedule == &gs_1f1b && p->stages - stage < most) most = p->stages - stage;
     if (d->schedule == &gs_eager && 2 * (p->stages - stage) - 1 < most) most = 2 * (p->stages - stage) - 1;
-    /* a multiple of p that is larger than p: the limit of the first stage in schedule.h; later stages have less */
+    /* if m is a multiple of p, but larger, the first stage holds as many as schedule.h says; later stages hold fewer */
     if (d->schedule == &gs_interleaved && p->micro_batches > p->stages && most >= (p->chunks + 1) * p->stages)
         most = (p->chunks + 1) * p->stages - 1 - 2 * stage;
     if (alive <= most && alive > 0) return;
@@ -142,7 +142,7 @@ static void assert_few_are_alive(const drawn *d, int stage) {
     fail_msg("%d activations are alive; wanted at most %d", alive, most);
 }
 
-/* Independent random durations. */
+/* Draws independent random durations. */
 static void draw_times(double *times, size_t count, uint64_t i) {
     for (size_t r = 0; r < count; r++) {
         uint32_t words[4];
@@ -180,7 +180,7 @@ TEST(no_schedule_waits_for_ever) {
 
 /* ---- the bubble ---- */
 
-/* Stages that take 1 forward and 2 backward; a run of v chunks takes a v-th of that. */
+/* Stages take 1 for forward and 2 for backward; each of v chunks takes a v-th of that. */
 static void assert_bubble(drawn *d) {
     const int p = d->pipeline.stages, m = d->pipeline.micro_batches, v = d->pipeline.chunks;
     double forward[MOST_STAGES * 4], backward[MOST_STAGES * 4], end[MOST_STAGES], busy[MOST_STAGES];
@@ -211,7 +211,7 @@ TEST(the_bubble_is_that_of_the_formula) {
             }
 }
 
-/* The same for random sizes up to 64 stages and 512 micro-batches, and for the largest ones. */
+/* The bubble for random sizes up to 64 stages and 512 micro-batches, and for the largest sizes. */
 TEST(the_bubble_of_long_pipelines) {
     for (uint64_t i = 0; i < DRAWN_LONG; i++) {
         uint32_t a[4];
@@ -240,14 +240,14 @@ TEST(virtual_time_by_hand) {
                                           &(gs_pipeline_times){(double[]){1, 3}, (double[]){2, 5}, 0}, &run));
     assert_true(end[0] == 19 && end[1] == 17 && busy[0] == 6 && busy[1] == 16 && run.took == 19);
     gs_test_near(run.bubble, 1 - 22.0 / 38, 1e-12, 0, "bubble", __FILE__, __LINE__);
-    /* messages that take 1: F0 0-1, at stage 1 2-5, B0 5-10, back at 11; F1 10-13, B1 13-18, back at 19 */
+    /* if messages take 1: F0 0-1, at stage 1 2-5, B0 5-10, back at 11; F1 10-13, B1 13-18, back at 19 */
     assert_ok(gs_pipeline_in_virtual_time(&d.pipeline, d.list,
                                           &(gs_pipeline_times){(double[]){1, 3}, (double[]){2, 5}, 1}, &run));
     assert_true(end[0] == 21 && end[1] == 18);
     free_lists(&d);
 }
 
-/* A list that sends three times before the other side receives: the third send waits, and so do all. */
+/* A list sends three times before the other side receives: the third send blocks, and so does everything else. */
 TEST(a_deadlock_is_told) {
     const gs_pipeline p = {2, 3, 1, GS_TIED_NONE};
     gs_instruction first[] = {{GS_DO_SEND_ACTIVATION, 0, 0, 1},

@@ -1,4 +1,4 @@
-/* --pipeline for users: what is refused, where the model is divided, and how a run reports the bubble. */
+/* --pipeline for users: what is rejected, where the model is divided, and how a run reports the bubble. */
 #include "tests/support/devices.h"
 #include "tests/support/logs.h"
 #include "tests/support/training.h"
@@ -79,8 +79,8 @@ TEST(the_cut_changes_no_bit) {
     }
 }
 
-/* Rank 0 measures, and all ranks use its cut: the table of layers, the table of times and the record agree. A run with
- * that cut given does not measure again. */
+/* Rank 0 measures, and all ranks use its cut: the table of layers, the table of times and the record agree. If this cut
+ * is given to another run, it does not measure again. */
 TEST(a_measured_cut_is_told) {
     static const char *const runs[] = {"train --devices cpu,cpu", "launch -n 2 -- train"};
     for (int i = 0; i < 2; i++) {

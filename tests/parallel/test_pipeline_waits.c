@@ -1,11 +1,11 @@
-/* Why pipeline stages wait (train/strategies/pipeline.c): with made-up times, and with a deliberately bad schedule. */
+/* The causes of waits in pipeline stages (train/strategies/pipeline.c), with made-up times and with a bad schedule. */
 #include "tests/support/training.h"
 
 #include "train/strategies/pipeline.h"
 
 enum { MOST_STAGES = 9 };
 
-/* Passes with these times, in a step that takes `took` (0: as long as equal stages need). */
+/* Analyses passes with these times, in a step that takes `took` (0: as long as equal stages need). */
 static gs_bubble look(const gs_pipeline_schedule *schedule, const gs_pipeline *p, const double *forward,
                       const double *backward, double took) {
     gs_instructions list[MOST_STAGES];
@@ -25,7 +25,7 @@ static void assert_is(double found, double wanted, const char *what, int line) {
     gs_test_near(found, wanted, 1e-9, 1e-9, what, __FILE__, line);
 }
 
-/* If all stages take equally long, fill and drain match the formula, for every schedule. */
+/* If all stages take equally long, fill and drain match the formula with every schedule. */
 TEST(equal_stages_wait_as_the_formula_says) {
     for (int p = 1; p <= MOST_STAGES; p++)
         for (int m = 1; m <= 20; m++)
@@ -63,7 +63,7 @@ static gs_status one_by_one(const gs_pipeline *p, int stage, gs_instructions *ou
     return GS_OK;
 }
 
-/* 1F1B with a stage that runs ahead once less than it could: it waits in the middle. */
+/* 1F1B with a stage that runs one micro-batch fewer ahead than it could, and so waits in the middle. */
 static gs_status too_few_ahead(const gs_pipeline *p, int stage, gs_instructions *out) {
     const int m = p->micro_batches, most = p->stages - 2 - stage, ahead = most < 0 ? 0 : most < m ? most : m;
     for (int k = 0; k < ahead; k++) gs_then_forward(out, p, stage, k, 0);
@@ -91,7 +91,7 @@ TEST(a_bad_schedule_has_more_fill_and_drain) {
             }
 }
 
-/* The same in a run: for all steps, for the last step, and for a run of one step. */
+/* The waits are also seen in a run: in all steps, in the last step, and in a run of one step. */
 TEST(a_bad_schedule_is_seen_in_a_run) {
     for (int steps = 1; steps <= 4; steps += 3) {
         gs_settings s = gs_test_settings("cpu,cpu --pipeline 2 --micro-batches 4 --pipeline-schedule gpipe");

@@ -1,4 +1,4 @@
-/* --tensor T --sequence: a group divides tokens where it does not divide anything else (parallel/sequence.h). */
+/* --tensor T --sequence: a group divides tokens where it divides nothing else (parallel/sequence.h). */
 #include <math.h>
 
 #include "layer/memory/recompute.h"
@@ -87,7 +87,7 @@ TEST(bytes_are_those_of_the_formula) {
                      tensors = (10 * BLOCKS_THERE + table + head) * TOKENS * WIDTH;
         const double sent = (n - 1) / n * (tensors + gradients + loss) * sizeof(float);
         for (int r = 0; r < s->tensor; r++) assert_near(t.measured[r], sent, 1e-6 * sent, 0);
-        /* pairs, head, table; two of the loss, one for each norm */
+        /* pairs, head, table; two for the loss, one per norm */
         assert_near(t.result.tensor.sums, 4 * BLOCKS_THERE + 1 + (table - 1) + 2 + NORMS, 1e-9, 0);
         assert_near(t.result.tensor.gathers, 6 * BLOCKS_THERE + 2 + 1 + 1, 1e-9, 0);
     }
@@ -95,7 +95,7 @@ TEST(bytes_are_those_of_the_formula) {
 
 /* ---- memory ---- */
 
-/* Memory is planned exactly. Each of --tensor and --sequence reduces it, mainly that of activations. */
+/* Memory is planned exactly. Both --tensor and --sequence reduce it, mainly that of activations. */
 TEST(memory_is_foreseen) {
     static const char *const what[] = {"two replicas", "--tensor", "--sequence"};
     for (int exact = 0; exact < 2; exact++) {
@@ -118,7 +118,7 @@ TEST(memory_is_foreseen) {
 
 /* ---- other commands and options ---- */
 
-/* gradsum layout: with --sequence, every layout sends the bytes of a run and uses the memory of the dry run. */
+/* gradsum layout: with --sequence, every layout's bytes equal those of a run, and its memory that of the dry run. */
 TEST(layouts_have_it) {
     static const gs_layout wanted[] = {{2, 2, 1, 0}, {2, 2, 1, 3}, {1, 2, 2, 0}, {1, 4, 1, 0}};
     gs_settings s = settings_of(words);
@@ -147,7 +147,7 @@ TEST(layouts_have_it) {
     gs_layout_plan_free(&plan);
 }
 
-/* With --offload: the same bits as without. */
+/* With --offload the bits are the same as without. */
 TEST(it_goes_with_offload) {
     static const char *const runs[] = {ON_2, ON_2 "--exact", "--devices cl,cl"};
     for (int i = 0; i < (gs_test_has_opencl() ? 3 : 2); i++) {
@@ -178,7 +178,7 @@ TEST(bad_use_is_told) {
                   "train --model \"embedding 155 8, linear 8, layer_norm, linear 16, gelu, linear 8, "
                   "linear 155\" %s --tensor 2 --sequence",
                   on);
-    for (int i = 0; i < 3; i++) /* these would give a worker the outputs of some tokens only */
+    for (int i = 0; i < 3; i++) /* these would give a worker the outputs of only some tokens */
         assert_prints(2, "needs all; wanted a last layer tied, or linear that does not end a pair",
                       "train --model \"embedding 155 155, positions, %s\" %s --tensor 2 --sequence",
                       (const char *[]){"linear 16, gelu, linear 155", "linear 16, gelu, linear 155, tanh",

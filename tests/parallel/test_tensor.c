@@ -1,5 +1,4 @@
-/* --tensor: workers that divide linear layers. The weights equal those of one worker, up to rounding; with --exact, to
- * the bit. */
+/* --tensor: workers divide linear layers. The weights equal one worker's up to rounding; with --exact, bit for bit. */
 #include <math.h>
 
 #include "layer/memory/recompute.h"
@@ -18,7 +17,7 @@
     "residual (layer_norm, linear 32, gelu, linear 8)), layer_norm, tied"
 #define TEXT "--data text:@ --context 8 --batch 24 --steps 4 --model '" BLOCKS "' "
 
-/* Outputs that are not tied: 43 words, which no group here divides evenly. */
+/* Separate (not tied) outputs: 43 words, which no group here divides evenly. */
 #define WORDS                                                                                                \
     "--model 'embedding 43 8, positions, residual (layer_norm, linear 16, gelu, linear 8), layer_norm, "     \
     "linear 43' "
@@ -35,7 +34,7 @@ TEST(the_weights_of_one_worker) {
                          ON_2 "--tensor 2 --micro-batch 5", ON_4 "--tensor 4 --micro-batch 5");
 }
 
-/* Their rates need the norms of whole tensors; f16 needs to know whether all gradients are finite. */
+/* Optimisers whose rates need norms of whole tensors; and f16, which must know whether all gradients are finite. */
 TEST(other_updates) {
     static const char *const optimizers[] = {"lars", "lamb", "adam"};
     for (int i = 0; i < 3; i++)
@@ -109,7 +108,7 @@ TEST(between_processes) {
 
 /* ---- bytes ---- */
 
-/* Only messages that are not part of collectives. */
+/* Whether the call is a message outside of collectives. */
 static bool of_sums(const gs_call *call) {
     return call->operation == GS_SEND;
 }
@@ -143,7 +142,7 @@ TEST(bytes_are_those_of_the_formula) {
     }
 }
 
-/* For each pair of convolutions its y, and the first one's dx if an earlier layer has parameters. */
+/* A pair of convolutions sends its y, and the first one's dx if an earlier layer has parameters. */
 TEST(bytes_of_convolutions) {
     enum { SAMPLES = 12, T = 2 };
     gs_counted_run t = {.settings = gs_test_settings("cpu"), .counts = of_sums};

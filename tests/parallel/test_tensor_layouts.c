@@ -1,5 +1,5 @@
-/* --tensor with --pipeline and --zero: the weights of one worker up to rounding (with --exact its bits:
- * test_layout_weights.c); copies stay equal. */
+/* --tensor with --pipeline and --zero: the weights equal one worker's up to rounding (test_layout_weights.c checks the
+ * bits with --exact), and copies stay equal. */
 #include "layer/layer.h"
 #include "tests/support/training.h"
 
@@ -8,8 +8,8 @@
 #define CONVOLUTIONS                                                                                         \
     "conv 5 3x3 pad 1, batch_norm, relu, max_pool 2, conv 6 3x3, relu, flatten, linear 16, tanh, linear 10"
 
-/* 43 words, which two ranks do not divide evenly: data that the whole group holds has a different offset on each rank,
- * and if three replicas divide it, on different replicas. positions are in the middle. */
+/* 43 words do not divide evenly between two ranks, so data that the whole group holds has a different offset on each
+ * rank and, if three replicas divide it, is on different replicas. positions are in the middle. */
 #define WORDS                                                                                                \
     "embedding 43 16, positions, residual (layer_norm, linear 48, attention 2 causal, linear 16), "          \
     "layer_norm, tied"

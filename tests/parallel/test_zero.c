@@ -1,4 +1,4 @@
-/* --zero 1, 2, 3: the weights equal those of the other strategies. Memory and bytes: test_zero_counts.c. */
+/* --zero 1, 2, 3: the weights equal those of the other strategies. test_zero_counts.c tests memory and bytes. */
 #include "tests/support/devices.h"
 #include "tests/support/training.h"
 
@@ -10,7 +10,7 @@
 
 #define STAGES "--zero 1", "--zero 2", "--zero 3"
 
-/* 1 to 5 workers, which do not divide the parameters evenly; some get no samples in the last batch of an epoch. A
+/* 1 to 5 workers; the parameters do not divide evenly among them, and some get no samples in an epoch's last batch. A
  * worker computes 256 samples at once, so a single worker has one pass. */
 TEST(the_same_bits_as_allreduce) {
     static const char common[] = "--weight-decay 0.01 --verify 7 --optimizer";
@@ -20,7 +20,7 @@ TEST(the_same_bits_as_allreduce) {
     for (int i = 0; i < 4; i++) assert_ways_have_the_bits(gs_test_format("%s %s", common, runs[i]), STAGES);
 }
 
-/* Their rates need the norms of whole tensors, of which each worker holds a part. */
+/* Optimisers whose rates need the norms of whole tensors, of which each worker holds only a part. */
 TEST(rates_by_tensor) {
     for (const gs_optimizer_ops *const *o = gs_optimizers; *o; o++)
         if ((*o)->whole)
@@ -32,7 +32,7 @@ TEST(rates_by_tensor) {
     assert_ways_have_the_bits("--optimizer lamb --lr 0.01 --exact --steps 3", ON_4 "--zero 3");
 }
 
-/* 5 samples (the last of 6000) for 7 workers, and 20 parameters for 24. */
+/* 5 samples (the last of 6000) for 7 workers, and 20 parameters for 24 workers. */
 TEST(few_samples_and_few_parameters) {
     assert_ways_have_the_bits("--devices cpu,cpu,cpu,cpu,cpu,cpu,cpu --batch 1199 --steps 7", STAGES);
     char devices[24 * 4 + 1] = "cpu";
@@ -42,7 +42,7 @@ TEST(few_samples_and_few_parameters) {
         STAGES);
 }
 
-/* Statistics of the global batch, and of a worker's part of it. */
+/* Statistics over the global batch, and over a worker's part of it. */
 TEST(with_batch_norm) {
     static const char NORMED[] = ON_3
         "--batch 30 --steps 5 --model 'conv 4 3x3 stride 2, batch_norm, relu, residual(conv 4 3x3 pad 1, "
@@ -51,8 +51,8 @@ TEST(with_batch_norm) {
     assert_ways_have_the_bits(gs_test_format(NORMED, "local"), STAGES);
 }
 
-/* In several passes the table's gradient starts anew. Adam divides by gradients, and so magnifies the rounding of small
- * ones. */
+/* In each of several passes the table's gradient starts anew. Adam divides by gradients, which magnifies the rounding
+ * of small ones. */
 TEST(a_tensor_of_two_layers) {
     assert_ways_have_the_bits(TIED ON_3 "--optimizer adamw", STAGES);
     assert_ways_are_near(TIED ON_3 "--optimizer sgd --micro-batch 3", STAGES);
@@ -90,7 +90,7 @@ TEST(between_processes) {
         for (int stage = 1; stage <= 3; stage++) {
             const char *divided =
                 gs_test_sha256("launch -n 2 %s -- %s --zero %d", transport[i], common, stage);
-            assert_string_equal(whole, divided); /* of two numbers there is only one sum */
+            assert_string_equal(whole, divided); /* two numbers have only one sum */
         }
     }
 }

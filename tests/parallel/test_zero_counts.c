@@ -24,8 +24,8 @@ static double measure(gs_settings s, int zero, gs_result *r) {
     return (double)atomic_load(&bytes_in_step) - (double)before;
 }
 
-/* Bytes on the heap during a step, of N workers together: they fall as ZeRO predicts, and a worker reports what it
- * holds. Activations are small compared with the weights of 480 KB; other differences are less than 3 % of these. */
+/* The heap of all N workers together shrinks during a step as ZeRO predicts, and each worker reports what it holds.
+ * Activations are small compared with the 480 KB of weights; other differences are less than 3 % of these. */
 TEST(memory_falls) {
     enum { WORKERS = 4, PARAMS = 4 * (784 + 784 * 38 + 38) + 7850 };
     gs_settings s = gs_test_settings("cpu,cpu,cpu,cpu");
@@ -38,7 +38,7 @@ TEST(memory_falls) {
     for (int stage = 1; stage <= 3; stage++) {
         const double held = measure(s, stage, &divided);
         const gs_zero_report *z = &divided.zero;
-        /* and an all-reduce by a scheme copies all gradients: */
+        /* an all-reduce by a scheme also copies all gradients: */
         const double saved = 2 * p - z->vectors + p - z->gradients + p - z->weights + p;
         assert_near(z->vectors, 2 * p / n, 64, 0);
         const double windows = 2 * (784.0 * 38 + 784) * sizeof(float) + 10000;
@@ -56,14 +56,14 @@ TEST(memory_falls) {
 
 /* ---- bytes ---- */
 
-/* The collectives of a unit. */
+/* Whether the call is a collective for a unit. */
 static bool of_units(const gs_call *call) {
     return call->operation == GS_REDUCE_SCATTER || call->operation == GS_ALL_TO_ALL ||
            (call->operation == GS_ALL_GATHER && call->type == GS_F32);
 }
 
-/* 2, 2 and 3 times the weights, times (N - 1) / N: on each worker, in real messages, and in the run's report. The sizes
- * divide evenly, so that the formula holds to the byte; with --exact and one virtual shard each too. */
+/* Each worker sends 2, 2 and 3 times the weights, times (N - 1) / N, both in counted messages and in the run's report.
+ * The sizes divide evenly, so the formula holds to the byte, also with --exact and one virtual shard each. */
 TEST(bytes_are_those_of_the_formula) {
     float x[64 * 8];
     int32_t label[64];

@@ -1,5 +1,5 @@
-/* --checkpoint and --resume DIR: a run resumed from a checkpoint gives the bits of one that never stopped, with every
- * strategy; and errors in a folder are reported. */
+/* --checkpoint and --resume DIR: with every strategy, a run resumed from a checkpoint gives the same bits as one that
+ * never stopped; errors in a folder are reported. */
 #include "tests/support/devices.h"
 #include "tests/support/files.h"
 #include "tests/support/training.h"
@@ -8,7 +8,7 @@
 
 #include "persist/folder.h"
 
-/* The step of the folder's first checkpoint, by its name. */
+/* The step of the folder's first checkpoint, from its name. */
 static uint64_t first_step(const char *folder) {
     uint64_t first = UINT64_MAX;
     DIR *d = opendir(folder);
@@ -24,7 +24,7 @@ static const char *file_of(const char *folder, uint64_t step) {
     return gs_test_format("%s/step-%09llu.safetensors", folder, (unsigned long long)step);
 }
 
-/* From step `every` on; a later checkpoint waits while an earlier one is still being written. */
+/* Writes checkpoints from step `every` on; a later one waits while an earlier one is still being written. */
 static gs_result train_with_checkpoints(gs_settings s, uint64_t every, const char *folder) {
     s.checkpoint = folder;
     s.checkpoint_every.steps = every;
@@ -84,13 +84,13 @@ TEST(each_way) {
         gs_result whole = train_with_checkpoints(s, ways[i].every, folder);
         gs_result both = go_on(s, folder, ways[i].others, ways[i].every);
         assert_same_bits(&whole, &both, ways[i].options);
-        if (i % 7 == 0) { /* checkpoints change nothing */
+        if (i % 7 == 0) { /* checkpoints do not change the result */
             assert_trains_to(&whole, &s, ways[i].options);
         }
     }
 }
 
-/* Tensors have the weights' names and shapes, whichever worker held them: any other layout can resume. */
+/* Tensors have the weights' names and shapes, whichever worker held them, so any other layout can resume. */
 TEST(another_layout) {
 #define WORDS                                                                                                \
     "--data text:%s --context 32 --batch 24 --model 'embedding 43 16, positions, residual (layer_norm, "     \
@@ -138,7 +138,7 @@ TEST(on_an_opencl_device) {
 
 /* ---- by the program ---- */
 
-/* The run keeps its strategy, and may resume in the folder that it writes to. */
+/* The resumed run keeps its strategy, and may write to the folder that it resumes from. */
 TEST(by_the_program) {
     static const char *const runs[][2] = {
         {"launch -n 2 -- train --pipeline 2 --micro-batches 3 --pipeline-schedule gpipe",
@@ -172,7 +172,7 @@ TEST(by_the_program) {
                   folder, folder);
 }
 
-/* The same command each time: it starts, even with given weights, and resumes. A damaged checkpoint is ignored. */
+/* The same command first starts a run, even with given weights, then resumes it. A damaged checkpoint is ignored. */
 TEST(resume_auto) {
 #define SMALL "train --model softmax --threads 1 --batch 600 --epochs 9"
     const char *f = gs_test_folder();
@@ -193,7 +193,7 @@ TEST(resume_auto) {
     assert_prints(2, "add --checkpoint DIR", "train --resume auto");
 }
 
-/* A run may be killed after its last checkpoint, before the old ones are removed: only that removal is left to do. */
+/* If a run is killed after its last checkpoint but before it removes the old ones, the next run only removes those. */
 TEST(old_ones_are_removed_before_a_run) {
     const char *folder = gs_test_format("%s/old", gs_test_folder());
     static const char run[] = "train --model \"flatten, linear 8, tanh, linear 10\" --threads 1";

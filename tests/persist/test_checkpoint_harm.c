@@ -1,4 +1,4 @@
-/* Harm to checkpoints: damage, signals, SIGKILL in the middle of a write, a full disk. */
+/* Harm to checkpoints: damage, signals, SIGKILL in the middle of a write, and a full disk. */
 #include "tests/support/files.h"
 #include "tests/support/training.h"
 
@@ -14,7 +14,7 @@ static const char *path_in(const char *folder, int step, const char *ending) {
     return gs_test_format("%s/step-%09d.%s", folder, step, ending);
 }
 
-/* Checkpoints of steps 5, 10 and 12: each run ends with one. */
+/* Makes checkpoints of steps 5, 10 and 12; a run always ends with one. */
 static void make_three(const char *folder) {
     assert_prints(0, "the last of step 5", RUN "--steps 5 --checkpoint %s", folder);
     assert_prints(2, "step-000000005.safetensors is a checkpoint, and would be lost; choose another name",
@@ -84,13 +84,13 @@ TEST(damaged) {
         const char *both = gs_test_sha256("%s", arguments);
         assert_string_equal(whole, both);
     }
-    flip(path_in(folder, 12, "safetensors")); /* a named file is checked too, but not replaced */
+    flip(path_in(folder, 12, "safetensors")); /* a file named by the user is checked too, but not replaced */
     assert_prints(1, "is damaged: its SHA-256 is ", "train --resume %s", path_in(folder, 12, "safetensors"));
     empty(path_in(folder, 10, "safetensors"));
     cut(path_in(folder, 5, "safetensors"));
     assert_prints(1, "is whole: ", "train --resume %s", folder);
     cut(path_in(folder, 12, "safetensors"));
-    /* nothing in it can be lost: a new run names what it will replace, one by one */
+    /* the folder's contents must not get lost: a new run names each file that it will replace */
     output = gs_test_shell_output(0, "COLUMNS=999 %s/gradsum " RUN "--steps 1 --checkpoint %s 2>&1",
                                   GS_BUILD_DIR, folder);
     assert_has(output, "000000012.safetensors is damaged: it has 2000 bytes, and ",
@@ -100,7 +100,7 @@ TEST(damaged) {
     assert_int_equal(gs_test_count(output, "; this run will replace it"), 3);
 }
 
-/* If only manifests are damaged, the files next to them stay. */
+/* If only manifests are damaged, the weight files next to them stay. */
 TEST(what_can_be_read_is_not_lost) {
     const char *folder = gs_test_format("%s/c", gs_test_folder());
     make_three(folder);
@@ -117,7 +117,7 @@ TEST(what_can_be_read_is_not_lost) {
     assert_int_equal(entries(folder), 3);
 }
 
-/* Leftovers of a dead process are removed; files of a living one are not (io/file.c). */
+/* Leftovers of a dead process are removed, but not the files of a running one (io/file.c). */
 TEST(left_by_the_dead) {
     const char *folder = gs_test_format("%s/c", gs_test_folder());
     make_three(folder);
@@ -134,7 +134,7 @@ TEST(left_by_the_dead) {
                   "train --resume %s --steps 13 --epochs 2 --checkpoint %s", folder, folder);
     assert_int_equal(entries(folder), 7); /* three checkpoints, and unrelated files */
     check_holds(in_folder(folder, "notes.txt"), "other\n");
-    gs_test_shell(&output, "rm %s/*.json", folder); /* no killed run leaves this state */
+    gs_test_shell(&output, "rm %s/*.json", folder); /* a killed run never leaves this state */
     assert_prints(2, "has 3 files step-N.safetensors without their manifests step-N.json",
                   "train --resume auto --checkpoint %s", folder);
     assert_int_equal(entries(folder), 4);
@@ -142,7 +142,7 @@ TEST(left_by_the_dead) {
 
 /* ---- signals ---- */
 
-/* `act` signals the process $p, whose folder is $d; then it has ended. */
+/* `act` signals process $p, whose folder is $d, and the process ends. */
 static void assert_signalled(const char *start, const char *act, const char *status, const char *sentence) {
     char *output;
     const char *folder = gs_test_format("%s/c", gs_test_folder());
@@ -176,7 +176,7 @@ TEST(signals) {
                      ", the last of step ");
     assert_signalled("launch -n 2 -- train", "kill -USR1 $p; wait_for; kill -TERM $p", "status 143",
                      ", the last of step ");
-    /* a rank that writes none requests one from rank 0 */
+    /* a rank that writes no checkpoints requests one from rank 0 */
     assert_signalled("train --devices cpu,cpu --sync local --every 7",
                      "kill -USR1 $p; wait_for; kill -HUP $p", "status 129", ", the last of step ");
     assert_signalled("launch -n 2 -- train", "kill -USR1 $(pgrep -P $p | tail -1); wait_for; kill -TERM $p",
@@ -214,8 +214,8 @@ TEST(a_full_disk) {
     assert_true(gs_checkpoint_is_there(folder, 16) && !gs_checkpoint_is_there(folder, 5));
 }
 
-/* The second run is refused, of any kind; the lock ends with its process, killed or not. In a folder where each
- * checkpoint lives for one step, a resuming run takes the next one. */
+/* A second run of any kind is rejected; the lock ends with its process, killed or not. If each checkpoint in a folder
+ * lives for only one step, a resuming run takes the next one. */
 TEST(two_runs_with_one_folder) {
     char *output;
     gs_test_shell(

@@ -1,4 +1,4 @@
-/* --resume after a user's mistake: in another folder, or with a run that has ended. */
+/* --resume after a user's mistake: in another folder, or for a run that is complete. */
 #include "tests/support/files.h"
 #include "tests/support/training.h"
 
@@ -27,7 +27,7 @@ TEST(from_another_folder) {
     for (int i = 0; i < 3; i++) {
         char data[400] = "";
         if (i == 1) snprintf(data, sizeof data, "--data %s/data", folder);
-        if (i == 2) snprintf(data, sizeof data, "--data nothing"); /* a value that the user has typed */
+        if (i == 2) snprintf(data, sizeof data, "--data nothing"); /* a value that the user typed */
         assert_int_equal(gs_test_shell(&output, "cd %s && %s train --resume %s --steps 2 %s",
                                        i == 0 ? folder : other, program, kept, data),
                          i < 2 ? 0 : 1);
@@ -39,7 +39,7 @@ TEST(from_another_folder) {
     assert_true(gs_dataset_is_relative("text:a.txt"));
 }
 
-/* ---- a run that has ended ---- */
+/* ---- a run that is complete ---- */
 
 /* An epoch has 6 steps. */
 TEST(no_more_is_asked_for) {
@@ -66,11 +66,11 @@ TEST(no_more_is_asked_for) {
         if (!strstr(output, wanted)) fail_msg("row %zu: %s", i, output);
         assert_has(output, "\"train_loss\":null");
         assert_null(strstr(output, "\"event\":\"epoch\""));
-        assert_prints(0, "\nepoch ", "train --resume %s %s", a, ended[i].more); /* it does resume */
+        assert_prints(0, "\nepoch ", "train --resume %s %s", a, ended[i].more); /* this one does resume */
     }
 }
 
-/* What is also requested is done: the weights are tested, and saved with or without the state. */
+/* What else is requested is done: the weights are tested, and saved with or without the state. */
 TEST(it_is_saved) {
     char *output;
     const char *a = in_folder(gs_test_folder(), "a.st");
@@ -98,7 +98,7 @@ TEST(it_is_saved) {
     assert_prints(1, "holds only weights", "train --resume %s", b);
 }
 
-/* Other options are checked as in a run that resumes. */
+/* Other options are checked as in a resumed run. */
 TEST(it_is_checked) {
     const char *a = in_folder(gs_test_folder(), "a.st");
     assert_prints(0, "saved", RUN "--warmup-steps 3 --schedule cosine --epochs 2 --save %s --save-state", a);
@@ -114,7 +114,7 @@ TEST(it_is_checked) {
                   a); /* less than the warm-up */
 }
 
-/* A caller of the library gets the same. */
+/* A library caller gets the same error. */
 TEST(by_the_library) {
     gs_settings s = gs_test_settings("cpu,cpu --batch 333");
     const char *a = in_folder(gs_test_folder(), "a.st");

@@ -1,5 +1,5 @@
-/* The step time of a layout, from made-up parts: layers and calls of round numbers, so that each formula of
- * predict/layout_plan.h gives a figure that a reader can compute by hand. Nothing is measured. */
+/* A layout's step time, from made-up layers and calls with round numbers, so that a reader can compute the result of
+ * each formula in predict/layout_plan.h by hand. Nothing is measured. */
 #include "layer/layer.h"
 #include "tests/support/test.h"
 
@@ -14,20 +14,20 @@ enum { BATCH = 64, FIRST = 784 * 16 + 16, MIDDLE = 16 * 16 + 16, LAST = 16 * 10 
 
 /* ---- the parts ---- */
 
-/* Seconds: for each layer with weights and each sample, 1 in forward and 2 in backward; on the slowest worker 3/2 of
- * that, for half a layer 7/10. */
+/* In seconds: for each layer with weights and each sample, LAYER in forward and twice that in backward; on the slowest
+ * worker 3/2 of it, for half a layer 7/10. */
 static const double LAYER = 1e-5, SLOWEST = 1.5, HALF = 0.7;
 static const double UPDATE = 1e-9, DATA = 1e-6, LOADER = 2e-6;
 
 typedef struct made_up {
     gs_layout_measured measured;
-    gs_layer_times times[2]; /* of two sizes, alternately */
+    gs_layer_times times[2]; /* for two sizes, used alternately */
     int asked, calls;        /* for how many workers */
 } made_up;
 
 /* All layers of the slowest worker, relative to the mean. */
 static double uneven = 1;
-static const char *devices = "cpu"; /* of the workers, cyclically */
+static const char *devices = "cpu"; /* the workers', cyclically */
 
 static double time_of(const gs_layout_call *c) {
     const double kind = c->scheme                           ? 1
@@ -122,12 +122,12 @@ TEST(replicas_share_samples_and_sum_gradients) {
     is_predicted(four, "dp2", 2, f + sum + update + BATCH / 2 * (DATA + LOADER));
     is_predicted(four, "dp2", 4, f + sum + update + BATCH / 2 * DATA); /* enough cores for the loaders */
     is_predicted(four, "dp1", 2, 2 * f + update + BATCH * DATA);
-    /* four workers take turns on two cores in layers, update and data; a call is measured with them */
+    /* four workers take turns on two cores for layers, update and data; calls are measured that way */
     is_predicted(four, "dp4", 2,
                  2 * (f / 2 + update + BATCH / 4 * (DATA + LOADER)) + all(SUM, params + GS_STATS, 4));
 }
 
-/* In the sum all ranks wait for the slowest core, in a group for the slowest in each layer. */
+/* For the gradient sum all ranks wait for the slowest core; in a group, they wait for the slowest in each layer. */
 TEST(replicas_wait_for_the_slowest_core) {
     made_up m;
     gs_layout_cost cost;
@@ -146,7 +146,7 @@ TEST(replicas_wait_for_the_slowest_core) {
     assert_near(others[2], stages, 0, 1e-6);
 }
 
-/* Layers are measured with one worker per OpenCL device; workers that share it take turns. Halves are devices. */
+/* Layers are measured with one worker per OpenCL device; workers that share one take turns. Halves count as devices. */
 TEST(workers_of_one_device_take_turns) {
     made_up m;
     gs_layout_cost cost;
@@ -163,7 +163,7 @@ TEST(workers_of_one_device_take_turns) {
     assert_true(on_one > stages && on_one > 2 * f);
 }
 
-/* batch_norm's sums over all workers, and the wait for the slowest in each layer. */
+/* Counts batch_norm's sums over all workers, and the wait for the slowest worker in each layer. */
 TEST(shared_statistics_are_calls_in_each_pass) {
     static const char model[] = "conv 4 3x3 pad 1, batch_norm, relu, flatten, linear 10";
     const size_t params = 4 * 9 + 4 + 4 + 4 + 784 * 4 * 10 + 10,
@@ -216,7 +216,7 @@ TEST(groups_take_what_their_part_takes_and_sum) {
                      + group(SUM, BATCH * 16, 2),                          /* dx of the second */
         wishes = group(GATHER, 2, 2);
     is_predicted(four, "tp2", 2, f + g + wishes + UPDATE * params + BATCH * (DATA + LOADER));
-    /* two such groups on two cores, which also sum gradients: halves of both pairs, and the sums of half the batch */
+    /* two such groups on two cores also sum gradients: halves of both pairs, and sums for half the batch */
     const double half = group(SUM, BATCH / 2 * 16, 2) * 2 + group(SUM, BATCH / 2 * 10, 2);
     is_predicted(four, "dp2,tp2", 2,
                  2 * (f / 2 + UPDATE * params + BATCH / 2 * (DATA + LOADER)) + half + wishes +
@@ -228,7 +228,7 @@ TEST(groups_take_what_their_part_takes_and_sum) {
 TEST(stages_take_turns_in_virtual_time) {
     enum { M = 8, SAMPLES = BATCH / M };
     const double f = 2 * 3 * LAYER * SAMPLES,
-                 e = group(MESSAGE, SAMPLES * 16, 2), /* there and back: two halves */
+                 e = group(MESSAGE, SAMPLES * 16, 2), /* there and back, in two halves */
         score = all(ALL_REDUCE, GS_STATS, 2), update = UPDATE * (FIRST + MIDDLE);
     is_predicted(four, "pp2", 2, (M + 1) * (f + e) + score + update + BATCH * (DATA + LOADER));
 }
@@ -244,7 +244,7 @@ TEST(micro_batches_need_not_be_equal) {
                 (M + 1) * (f + e) + score + update + FEW * (DATA + LOADER), 0, 1e-6);
 }
 
-/* The work of four stages exceeds what two cores can do in the time of the schedule. */
+/* Two cores cannot do the work of four stages in the schedule's time. */
 TEST(stages_need_cores) {
     enum { M = 16, SAMPLES = BATCH / M };
     const double f = 3 * LAYER * SAMPLES, e = group(MESSAGE, SAMPLES * 16, 4),
@@ -259,7 +259,7 @@ TEST(stages_need_cores) {
     assert_string_equal(cost.cut, "3,5,7");
 }
 
-/* A layout without calls requests none. */
+/* One worker makes no calls, so none is measured. */
 TEST(one_worker_sends_nothing) {
     made_up m;
     gs_layout_cost cost;

@@ -1,4 +1,4 @@
-/* A memory limit: what would help, what --fit chooses, and what the theory says (predict/memory.h). */
+/* A memory limit: which options help, what --fit chooses, and what theory says (predict/memory.h). */
 #include "tests/support/devices.h"
 #include "tests/support/training.h"
 
@@ -21,7 +21,7 @@ static double most_with(const gs_settings *s) {
 
 /* ---- --fit ---- */
 
-/* What --fit makes of these settings. */
+/* Applies --fit to these settings. */
 static gs_settings fitted(gs_settings s, int max_memory, char *why, size_t size) {
     gs_memory_plan plan;
     s.max_memory = max_memory;
@@ -35,8 +35,8 @@ static gs_settings fitted(gs_settings s, int max_memory, char *why, size_t size)
     return s;
 }
 
-/* Smaller micro-batches first, halved no more often than necessary; then ZeRO too; and the run stays within the limit.
- * The scratch memory of operators depends on the CPU: about 16 MB, 13.1 with micro-batches of 1 sample, 9.3 with these
+/* --fit first halves micro-batches, no more often than necessary, then adds ZeRO; the run stays within the limit. The
+ * operators' scratch memory depends on the CPU: about 16 MB in all, 13.1 with micro-batches of 1 sample, 9.3 with these
  * and --zero 1. */
 TEST(the_cheapest_that_fits_is_chosen) {
     static const struct {
@@ -68,7 +68,7 @@ TEST(the_cheapest_that_fits_is_chosen) {
     }
 }
 
-/* For any length, the sentence is not truncated. */
+/* The sentence is never truncated, whatever its length. */
 TEST(all_that_did_not_suffice_is_told) {
     char *text = gs_test_output(0, "memory --model gpt --data text:LICENSE --devices cpu,cpu --batch 12 "
                                    "--threads 1 --max-memory 40 --fit");
@@ -90,7 +90,7 @@ TEST(other_runs_have_other_options) {
     assert_int_equal(ghost.micro_batch, 128);
 }
 
-/* With several pipelines, the replicas of a stage can divide what it holds; with a layout, its word says so. */
+/* With several pipelines, a stage's replicas can divide what it holds; with --layout, the layout's text says so. */
 #define EIGHT_LAYERS                                                                                         \
     "linear 99, linear 99, linear 99, linear 99, linear 99, linear 99, linear 99, linear 99, "
 TEST(stages_have_zero_too) {
@@ -105,7 +105,7 @@ TEST(stages_have_zero_too) {
     assert_prints(0, "with ZeRO 1: 8 + 8/2 bytes\n", "%s --layout dp2,pp2,zero1", RUN);
 }
 
-/* All processes reach the same result, though rank 0 needs more. */
+/* All processes reach the same result, although rank 0 needs more memory. */
 TEST(processes_choose_the_same) {
     assert_prints(0, "--micro-batch ",
                   "launch -n 2 -- train --model lenet --max-memory 5 --fit --steps 3 --threads 1 "
@@ -136,7 +136,7 @@ TEST(exact_runs_keep_their_bits) {
     if (chosen.micro_batch != 0) fail_msg("chosen: %s", why);
 }
 
-/* With the peak of each option; and if no single option suffices, those that do together. */
+/* The message gives the peak with each option and, if no single option suffices, a combination that does. */
 TEST(a_refusal_says_what_would_help) {
     static const char RUN[] = "--model \"flatten, linear 400, linear 400, linear 10\" --optimizer adam "
                               "--batch 512 --devices cpu,cpu --steps 2 --threads 1";
@@ -154,7 +154,7 @@ TEST(bytes_of_a_parameter_follow_from_the_stage) {
     static const struct {
         const char *sync;
         int zero;
-        double each; /* bytes per parameter, of 2 workers with Adam */
+        double each; /* bytes per parameter, for 2 workers with Adam */
         const char *sum;
     } runs[] = {{"allreduce", 0, 16, "16"},
                 {"ring", 0, 16, "16"},
@@ -174,7 +174,7 @@ TEST(bytes_of_a_parameter_follow_from_the_stage) {
     }
 }
 
-/* Each option of the list needs what a plan with it needs; the option that costs least time comes first. */
+/* Each listed option's memory equals that of a plan with it; the option that costs the least time comes first. */
 TEST(the_list_is_of_plans) {
     gs_memory_plan plan;
     gs_memory_options list;

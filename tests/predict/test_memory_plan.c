@@ -1,4 +1,4 @@
-/* The prediction of `gradsum memory`, compared with what the run used (predict/memory.h). */
+/* Compares the prediction of `gradsum memory` with what the run used (predict/memory.h). */
 #include "tests/support/devices.h"
 #include "tests/support/draw.h"
 #include "tests/support/heap.h"
@@ -113,7 +113,7 @@ static void draw_tensor(draw *d, run *r) {
     s->sync = "allreduce";
 }
 
-/* Not all models have enough layers for several chunks per stage. */
+/* chunked: several chunks per stage, for which not all models have enough layers. */
 static const char *draw_schedule(draw *d, bool chunked) {
     const int all = list_length((const void *const *)gs_pipeline_schedules());
     const gs_pipeline_schedule *drawn;
@@ -122,7 +122,7 @@ static const char *draw_schedule(draw *d, bool chunked) {
     return drawn->name;
 }
 
-/* What several workers divide: --zero 1, 2, 3, or the model. */
+/* Draws what several workers divide: --zero 1, 2, 3, or the model. */
 static void draw_division(draw *d, run *r) {
     gs_settings *s = &r->settings;
     const int workers = gs_devices_count(s->devices), kind = one_of(d, 6),
@@ -138,7 +138,7 @@ static void draw_division(draw *d, run *r) {
     s->pipeline = stages;
     s->pipeline_cut = "flops"; /* a measured cut may differ from the plan's */
     const bool each =
-        s->exact && strstr(r->model, "tied"); /* a table for each micro-batch: not interleaved */
+        s->exact && strstr(r->model, "tied"); /* one table per micro-batch: not with interleaved schedules */
     s->pipeline_schedule = draw_schedule(d, 2 * stages <= r->slices && s->batch >= 8 && !each);
     s->micro_batch = 0;
     if (kind == 4) s->zero = 1 + one_of(d, 3);
@@ -185,8 +185,8 @@ static void draw_run(int number, run *r) {
         s->epochs, s->tests, s->keep.best ? " --keep best" : "", r->model, r->train->count, r->test->count);
 }
 
-/* Each kind separately: errors of two kinds must not cancel. seen: how many runs had --zero 0 to 3, --pipeline,
- * --tensor. */
+/* Compares each kind separately, so that errors of two kinds cannot cancel. seen: how many runs had --zero 0 to 3,
+ * --pipeline, --tensor. */
 static void compare_with_plan(int number, int seen[6]) {
     run r;
     gs_memory_plan plan;
@@ -215,7 +215,7 @@ TEST(a_run_takes_what_its_plan_says) {
 }
 
 #ifdef GS_TEST_HEAP
-/* A run of some MB, on the CPU, in any layout of up to four workers. */
+/* Draws a run of some MB, on the CPU, in any layout with up to four workers. */
 static const char *draw_large(int number, gs_settings *s) {
     static const char *const models[] = {
         "mlp", "lenet", "flatten, 6 x (linear 700, relu), linear 10",
@@ -274,8 +274,8 @@ static const char *draw_large(int number, gs_settings *s) {
         stages ? s->pipeline_schedule : "-", s->micro_batches, s->recompute, s->offload);
 }
 
-/* Not what the ledger says, but what the C library allocated. In addition to the plan it contains some objects and
- * names, and the copies of messages, which gs_test_heap_most leaves out. */
+/* Compares the plan not with the ledger but with what the C library allocated. This also includes some objects and
+ * names, but not the copies of messages, which gs_test_heap_most leaves out. */
 static double compare_with_malloc(int number) {
     enum { OBJECTS = 300000 };
     gs_memory_plan plan;
@@ -284,7 +284,7 @@ static double compare_with_malloc(int number) {
     const char *what = draw_large(number, &s);
     if (gs_memory_plan_create(&s, &plan) != GS_OK) fail_msg("%s: %s", what, gs_message());
     double planned = plan.set_bytes,
-           mapped = 0; /* some of what is offloaded to a file is in memory, without malloc */
+           mapped = 0; /* the part of offloaded files that is in memory, but not from malloc */
     for (int i = 0; i < plan.workers; i++) {
         planned += gs_memory_total(&plan.worker[i].use[GS_ON_DEVICE]);
         planned += gs_memory_total(&plan.worker[i].use[GS_ON_HOST]);
@@ -310,8 +310,8 @@ TEST(malloc_gives_what_a_plan_says) {
 }
 #endif
 
-/* The loss scale of f16 needs the largest gradient; for this OpenCL uses scratch memory, which a small model does not
- * need otherwise. With and without --zero. */
+/* Loss scaling for f16 needs the largest gradient, for which OpenCL uses scratch memory that a small model does not
+ * need otherwise. Tests with and without --zero. */
 TEST(a_loss_scale_is_planned) {
     int seen[6] = {0};
     gs_test_need_opencl();
@@ -336,7 +336,7 @@ TEST(bad_use_gets_a_sentence) {
     assert_prints(2, "device 'gpu'", "memory --device gpu");
 }
 
-/* Models that would need 5 to 60 GB are planned in a moment on any machine: nothing is computed, not even what a kernel
+/* Models that would need 5 to 60 GB are planned instantly on any machine: nothing is computed, not even what a kernel
  * prepares for its threads. */
 TEST(a_plan_takes_no_memory) {
     static const char WIDE[] = "flatten, linear 40000, linear 40000, linear 10";

@@ -1,5 +1,5 @@
 /* gradsum profile: operators that measure the device's limits, what follows from them, and the table. No test here
- * depends on how long anything took. */
+ * depends on actual times. */
 #include "predict/profile.h"
 #include "tests/support/training.h"
 
@@ -17,7 +17,7 @@ static void fill_random(float *x, size_t count, unsigned seed) {
 
 enum { MOST = 5000 };
 
-/* Counts around every block of every build (16 to 192 floats), parts of several threads, an unaligned address. */
+/* Counts around the block size of every build (16 to 192 floats), with several threads and an unaligned address. */
 static const size_t counts[] = {0, 1, 15, 16, 31, 33, 80, 129, 191, 192, 193, 1000, 4097};
 
 TEST(fma_loop_computes) {
@@ -62,13 +62,13 @@ static const gs_roofline ROOF = {
     .flops = 1e12, .bytes = {1e5, 1e6, 1e7, 1e8}, .rate = {400e9, 200e9, 100e9, 20e9}};
 
 TEST(a_roofline_has_two_sides) {
-    assert_near(gs_roofline_rate(&ROOF, 10), 400e9, 0, 1e-12); /* beyond the ends, the same as at the ends */
+    assert_near(gs_roofline_rate(&ROOF, 10), 400e9, 0, 1e-12); /* constant beyond either end */
     assert_near(gs_roofline_rate(&ROOF, 1e5), 400e9, 0, 1e-12);
     assert_near(gs_roofline_rate(&ROOF, 1e6), 200e9, 0, 1e-12);
     assert_near(gs_roofline_rate(&ROOF, sqrt(1e6 * 1e7)), 150e9, 0, 1e-12);
     assert_near(gs_roofline_rate(&ROOF, 1e12), 20e9, 0, 1e-12);
     assert_near(gs_roofline_seconds(&ROOF, 1e12, 1e6), 1, 0, 1e-12);       /* bound by computation */
-    assert_near(gs_roofline_seconds(&ROOF, 1e3, 1e9), 1.0 / 20, 0, 1e-12); /* by memory */
+    assert_near(gs_roofline_seconds(&ROOF, 1e3, 1e9), 1.0 / 20, 0, 1e-12); /* bound by memory */
     assert_near(gs_roofline_seconds(&ROOF, 0, 0), 0, 0, 0);
 }
 
@@ -117,17 +117,17 @@ static gs_profile profile_of(const char *model, const char *device, size_t batch
     return p;
 }
 
-/* FLOPs and bytes of a step, by hand; with 300 samples in two micro-batches weights count twice. */
+/* A step's FLOPs and bytes, computed by hand; 300 samples form two micro-batches, so weights count twice. */
 TEST(rows_count_operations_and_bytes) {
     enum { N = 300, PIECES = 2, IN = 784, H = 16, OUT = 10 };
     gs_profile p = profile_of("flatten, linear 16, relu, linear 10", "cpu", N);
     assert_int_equal(p.row_count, 6); /* data, 1, 2, 3, loss, update */
     double w1 = IN * H, b1 = H, w3 = H * OUT, b3 = OUT;
     const gs_profile_cell *c = row_of(&p, "1")->cell;
-    double forward = N * (2.0 * IN * H + H) + N * H; /* with the relu after it, which cpu fuses */
+    double forward = N * (2.0 * IN * H + H) + N * H; /* includes the relu after it, which cpu fuses */
     assert_near(c[0].flops, forward, 0, 1e-9);
     assert_near(c[0].bytes, 4 * (N * (double)(IN + H) + PIECES * (w1 + b1)), 0, 1e-9);
-    assert_near(c[1].flops, forward, 0, 1e-9); /* dw and db, no dx: the first layer */
+    assert_near(c[1].flops, forward, 0, 1e-9); /* the first layer: dw and db, but no dx */
     assert_near(c[1].bytes, 4 * (N * (double)(IN + 2 * H) + PIECES * 2 * (w1 + b1)), 0, 1e-9); /* and y */
     c = row_of(&p, "2")->cell;
     for (int k = 0; k < GS_DIRECTIONS; k++)
@@ -177,7 +177,7 @@ TEST(a_fused_pooling_counts_once) {
     }
 }
 
-/* Nested containers, on both devices: each layer is a row, and no time is counted twice. */
+/* With nested containers, on both devices, each layer has a row, and no time is counted twice. */
 TEST(every_layer_has_a_row) {
     FOR_EACH_DEVICE (d) {
         gs_profile p = profile_of("conv 4 3x3 stride 2 pad 1, residual (conv 4 3x3 pad 1, relu), max_pool 2, "
@@ -194,7 +194,7 @@ TEST(every_layer_has_a_row) {
                 /* a relu that is fused into its convolution */
                 if (strcmp(names[i], "1.body.1") == 0) none = d->ops->fuses(d, &(gs_epilogue){.relu = true});
                 assert_true(none || (p.rows[i].cell[j].bytes > 0 && p.rows[i].cell[j].least > 0));
-                assert_true(p.rows[i].cell[j].seconds > -1e-3); /* time differences may be negative */
+                assert_true(p.rows[i].cell[j].seconds > -1e-3); /* a difference of times may be negative */
             }
         }
         gs_profile_free(&p);
@@ -217,7 +217,7 @@ TEST(the_program_profiles) {
                   "profile --seconds 0.05 --model softmax --batch 16 --threads 1 --precision f16 --json");
 }
 
-/* Every layer has the time of its plain loops; a layer that is fused into another counts there. */
+/* Every layer has a time for plain loops; a layer that is fused into another one is counted there. */
 TEST(plain_loops_are_beside_the_layers) {
     gs_settings s = gs_settings_default();
     gs_profile p;

@@ -1,5 +1,5 @@
-/* gradsum simulate: the schemes' own code in virtual time, compared with formulas; no clock is involved. Whole steps:
- * test_simulate_steps.c. */
+/* gradsum simulate runs the schemes' own code in virtual time: compared with formulas, without a clock.
+ * test_simulate_steps.c tests whole steps. */
 #include "tests/support/program.h"
 
 #include <math.h>
@@ -66,7 +66,7 @@ static uint32_t draw(uint32_t below) {
     return (seed >> 8) % below;
 }
 
-/* Chunks go around the ring in one direction, then in the other: halfway, a rank's sender changes. */
+/* Chunks go around the ring in one direction, then in the other, so halfway a rank's sender changes. */
 static gs_status go_both_ways(gs_sync *s, float *data, size_t count) {
     const int n = s->comm->size, me = s->comm->rank, right = (me + 1) % n, left = (me + n - 1) % n;
     for (int k = 0; k < 2 * n; k++) {
@@ -92,8 +92,8 @@ static gs_message_lists_key drawn_call(int ranks) {
                                   .call = {calls[draw(3)], 1 + draw(900), GS_F32, GS_SUM, 0}};
 }
 
-/* Two steps of random calls, between which each rank computes for a random time: the times equal, to the bit, those of
- * ranks with separate lists, which are played one by one. */
+/* In two steps of random calls each rank computes for random times in between. The times equal, bit for bit, those of
+ * ranks with separate lists that are played one by one. */
 TEST(ranks_together_do_what_each_does_alone) {
     gs_virtual_item(*item)[MOST][ITEMS] = gs_test_calloc(2, sizeof *item);
     int shared = 0;
@@ -137,13 +137,13 @@ TEST(ranks_together_do_what_each_does_alone) {
     assert_true(shared > 300);
 }
 
-/* If N divides the array, or is a power of two, all ranks do the same at the same time, as the formula says. */
+/* If N divides the array evenly, or is a power of two, all ranks do the same at the same time, as in the formula. */
 TEST(equal_ranks_take_what_the_formula_says) {
     static const gs_sync_scheme *const powers[] = {&gs_sync_tree, &gs_sync_recursive_doubling,
                                                    &gs_sync_halving_doubling};
     const gs_sync_model m = {fabric.latency, 1 / fabric.bandwidth, GAMMA};
     for (int n = 2; n <= 64; n += n < 8 ? 1 : n) {
-        const size_t count = 5000 * (size_t)n; /* a chunk: whole picoseconds */
+        const size_t count = 5000 * (size_t)n; /* so that a chunk takes whole picoseconds */
         assert_near(f32_sum(&gs_sync_ring, n, count).took, gs_sync_ring.time(n, 4.0 * (double)count, &m), 0,
                     1e-12);
         for (size_t i = 0; i < sizeof powers / sizeof *powers && (n & (n - 1)) == 0; i++)
@@ -152,7 +152,7 @@ TEST(equal_ranks_take_what_the_formula_says) {
     }
 }
 
-/* Every message of every scheme is recorded: sum_of compares bytes with the formulas. */
+/* Every message of every scheme is recorded; sum_of compares the bytes with the formulas. */
 TEST(all_schemes_send_what_they_say) {
     for (const gs_sync_scheme *const *s = gs_sync_schemes(); *s; s++)
         for (int n = 2; n <= 9 && *s != &gs_sync_auto; n++)
@@ -172,7 +172,7 @@ TEST(a_parameter_server_is_a_bottleneck) {
     }
 }
 
-/* 4 ranks on 2 hosts, recursive doubling: the second exchange is between hosts, and two ranks share each line. */
+/* Recursive doubling with 4 ranks on 2 hosts: the second exchange is between hosts, and two ranks share each line. */
 TEST(a_host_has_one_line) {
     enum { COUNT = 250000 };
     const double bytes = 4.0 * COUNT, beta = 1 / fabric.bandwidth;
@@ -183,7 +183,7 @@ TEST(a_host_has_one_line) {
     /* one rank per host shares nothing */
     const sum own = sum_of(&gs_sync_recursive_doubling, 4, 4, a, fabric, none);
     assert_near(own.took, 2 * (fabric.latency + beta * bytes + GAMMA * bytes), 0, 1e-12);
-    /* within one host they only use its links */
+    /* within one host, ranks use only its own links */
     const sum inside = sum_of(&gs_sync_recursive_doubling, 4, 1, a, (gs_link){1, 1}, fabric);
     assert_near(inside.took, own.took, 0, 1e-12);
     assert_near(inside.between, 0, 0, 0);
@@ -241,7 +241,7 @@ TEST(a_second_run_says_the_same) {
     assert_true(cJSON_IsNull(gs_test_field(o, "add")));
 }
 
-/* Two clusters that differ are printed differently. */
+/* Different clusters are printed differently. */
 TEST(hardware_is_told) {
     char *text = gs_test_output(0, CLUSTER "--add 10GB/s");
     assert_has(text, "a worker makes 1 TFLOP/s\n");

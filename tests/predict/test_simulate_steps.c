@@ -1,4 +1,4 @@
-/* Training steps in virtual time: hidden sums, and layouts. No clock is involved. */
+/* Training steps in virtual time, without a clock: hidden sums, and layouts. */
 #include "tests/support/training.h"
 
 #include <math.h>
@@ -30,7 +30,7 @@ static gs_simulated simulated(gs_simulation s) {
 TEST(infinite_links_leave_compute) {
     for (int n = 1; n <= 9; n++) {
         const gs_simulated r = simulated(lenet(n, none));
-        assert_near(r.step, r.compute, 2e-12, 0); /* whole picoseconds, of forward and of backward */
+        assert_near(r.step, r.compute, 2e-12, 0); /* forward and backward each in whole picoseconds */
         assert_near(r.efficiency, 1, 0, 1e-6);
     }
 }
@@ -44,7 +44,7 @@ TEST(a_sum_during_backward_is_hidden) {
     assert_true(overlapped.buckets > 1);
     assert_true(overlapped.step < plain.step);
     assert_true(gs_simulated_hidden(&overlapped) > 0.5);
-    assert_true(gs_simulated_hidden(&plain) < 0.01); /* the wait of worker 0, in the sum of the slowest */
+    assert_true(gs_simulated_hidden(&plain) < 0.01); /* worker 0's wait, in the slowest worker's sum */
     assert_near(overlapped.between, plain.between, 0, 0);
 }
 
@@ -59,7 +59,7 @@ TEST(the_line_of_a_server_is_named) {
     assert_non_null(strstr(r.bottleneck, "the line"));
 }
 
-/* A worker that pauses in every step delays all; the pauses are those of `train`. */
+/* A worker that pauses in every step delays all workers; the pauses are the same as in `train`. */
 TEST(pauses_hold_up_all) {
     gs_simulation s = lenet(4, fabric);
     const double without = simulated(s).step;
@@ -82,15 +82,15 @@ TEST(layouts_send_what_their_formulas_say) {
     s.settings.link = none;
     s.settings.micro_batches = 8;
     const gs_simulated pipeline = simulated(s);
-    assert_true(pipeline.efficiency < 8.0 / (8 + 3)); /* stages of unequal length wait longer */
+    assert_true(pipeline.efficiency < 8.0 / (8 + 3)); /* unequal stages wait longer */
     assert_true(pipeline.efficiency > 0.2);
 }
 
 static const char text[] = "embedding 40 16, positions, residual (layer_norm, linear 48, attention 2 causal, "
                            "linear 16), residual (layer_norm, linear 32, gelu, linear 16), layer_norm, tied";
 
-/* All together: the worker that sends most sends the same as in train, except for what train does not count: barriers,
- * requests to stop, and the counts of all workers. And no worker waits forever. */
+/* Combines all layouts: the worker that sends most sends as much as in train, except for what train does not count:
+ * barriers, requests to stop, and the workers' counts. And no worker waits forever. */
 TEST(layouts_together_send_what_train_sends) {
     static const struct {
         const char *layout, *devices, *schedule;
@@ -121,12 +121,12 @@ TEST(layouts_together_send_what_train_sends) {
         const gs_simulated virtual = simulated(s);
         gs_result r = gs_test_train(&run);
         assert_near(virtual.sent_most, r.sent_most, 4 * GS_STATS * sizeof(float), 0);
-        /* a group divides the work; stages and groups wait: less than all of it at once */
+        /* a group divides the work, but stages and groups also wait */
         assert_true(virtual.efficiency > 0 && virtual.efficiency < 1);
     }
 }
 
-/* A worker's computing thread does the work that another worker waits for; its second thread handles the messages. */
+/* A worker's main thread does work that another worker waits for; its second thread handles the messages. */
 TEST(two_threads_wait_for_each_other) {
     enum { ITEMS = 19 };
     const gs_virtual_cluster cluster = {
@@ -165,8 +165,8 @@ TEST(two_threads_wait_for_each_other) {
     gs_virtual_free(v);
 }
 
-/* With links so fast that they cost nothing, background sums take no time either; with slow ones a step takes as long
- * as its messages, and with ZeRO 3 half as long again. */
+/* With infinitely fast links, background sums take no time; with slow ones, a step takes as long as its messages, and
+ * with ZeRO 3 half as long again. */
 TEST(zero_hides_what_it_can) {
     gs_simulation s = lenet(4, none);
     for (int stage = 1; stage <= 3; stage++) {
@@ -180,15 +180,15 @@ TEST(zero_hides_what_it_can) {
     const double two = simulated(s).step;
     s.settings.layout = "dp4,zero3";
     assert_near(simulated(s).step, 1.5 * two, 0, 0.02);
-    s.flops = 1e8; /* compute hides more of them */
+    s.flops = 1e8; /* more computation hides more messages */
     s.settings.layout = "dp4,zero1";
     const double one = simulated(s).step;
     s.settings.layout = "dp4,zero2";
     assert_true(simulated(s).step < one);
 }
 
-/* The bubble of equal stages is (p - 1) / (v m + p - 1): 1/5, then 1/9. These are not quite equal: the first layer
- * computes no dx. */
+/* The bubble of equal stages is (p - 1) / (v m + p - 1): 1/5, then 1/9. These stages are not quite equal, since the
+ * first layer computes no dx. */
 TEST(interleaved_pipelines_wait_less) {
     gs_simulation s = lenet(2, none);
     s.settings.model = "linear 64, relu, linear 64, relu, linear 64, relu, linear 64";

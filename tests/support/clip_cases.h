@@ -1,4 +1,4 @@
-/* Five updates by sgd from gradients that grow, clipped to a norm: compared with PyTorch's (test_optimizers.c).
+/* Five updates by sgd with growing gradients, clipped to a norm, for comparison with PyTorch's (test_optimizers.c).
  * tests/golden/make.py reads this file too. The weights are those of "flatten, linear OUT, linear 3" with IN inputs.
  *
  *    IN, OUT, samples, lr, momentum, weight decay, norm

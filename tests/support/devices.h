@@ -10,14 +10,13 @@ enum { GS_TEST_MAX_DEVICES = 8 };
  * list. *count receives their number; count may be NULL. */
 gs_device *const *gs_test_devices(int *count);
 
-/* FOR_EACH_DEVICE(d) { ... } */
 #define FOR_EACH_DEVICE(d)                                                                                   \
     for (gs_device *const *d##_at = gs_test_devices(NULL), *d; (d = *d##_at) != NULL; d##_at++)
 
 /* The plain loops (cpu/plain/plain.h) as a device, which the test owns. */
 gs_device *gs_test_open_plain(void);
 
-/* main calls it after the last test. At exit would be too late: an OpenCL library may then already be shutting down. */
+/* main calls this after the last test. atexit() would be too late: an OpenCL library may be shutting down by then. */
 int gs_test_close_devices(void **state);
 
 /* The 16-bit precisions. Runs `test` with both of them on each device that stores such numbers; skips the test if there
@@ -31,10 +30,10 @@ int gs_test_to_f32(void **state);
 /* A GPU may round a division differently: OpenCL 1.2 allows an error of 2.5 ulp. */
 bool gs_test_divides_exactly(const gs_device *);
 
-/* Whether an OpenCL device is among them. The second function skips the test if not. */
+/* Whether there is an OpenCL device. The second function skips the test if there is none. */
 bool gs_test_has_opencl(void);
 void gs_test_need_opencl(void);
 
 /* True if the environment variable GRADSUM_TEST_SMALL asks for tiny shapes, because a slow checker runs the tests. */
 bool gs_test_small(void);
-void gs_test_need_whole(void); /* skips the test under such a checker */
+void gs_test_need_whole(void); /* skips the test if so */

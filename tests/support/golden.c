@@ -67,7 +67,7 @@ void golden_check_int(const char *file, const char *name, const char *tensor, co
         if (got[i * g.stride] != (int)g.value[i])
             fail_msg("%s on %s: %s[%zu] is %d, PyTorch has %d", name, device, tensor, i * g.stride,
                      got[i * g.stride], (int)g.value[i]);
-    /* The file's checksum is printed with 9 digits. */
+    /* the file's checksum is printed with 9 digits */
     if (fabs(checksum - g.checksum) > 1e-8 * fabs(g.checksum))
         fail_msg("%s on %s: %s has the checksum %.9g, PyTorch's has %.9g", name, device, tensor, checksum,
                  g.checksum);

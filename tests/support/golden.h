@@ -4,8 +4,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* Compares a tensor with the golden one of that name in "tests/golden/FILE.txt", below the line "case NAME"; the test
- * fails if there is none. Elements may differ by tolerance * (|wanted| + root mean square of all wanted). */
+/* Compares a tensor with the golden one of this name in "tests/golden/FILE.txt", below the line "case NAME"; if there
+ * is none, the test fails. Elements may differ by tolerance * (|wanted| + root mean square of all wanted ones). */
 void golden_check(const char *file, const char *name, const char *tensor, const float *got, size_t count,
                   double tolerance, const char *device);
 /* The same for integers, which must be equal. */

@@ -1,13 +1,13 @@
-/* A model built by hand, with only what a weights file needs, and weights files whose headers are written by hand. */
+/* A model built by hand with only what a weight file needs, and weight files with handwritten headers. */
 #pragma once
 
 #include "tests/support/test.h"
 
-/* conv 2 1x3, flatten, linear 2 no_bias; its input is (1, 1, 4). */
+/* conv 2 1x3, flatten, linear 2 no_bias; the input is (1, 1, 4). */
 extern gs_model hand_made;
 extern const float hand_made_values[16];
 
-/* Fragments of its header. */
+/* Fragments of the file's header. */
 #define METADATA                                                                                             \
     "\"__metadata__\":{\"format\":\"pt\",\"input\":\"1x1x4\",\"mean\":\"0.25\",\"std\":\"0.100000001\","     \
     "\"model\":\"conv 2 1x3, flatten, linear 2 "                                                             \
@@ -20,5 +20,5 @@ extern const float hand_made_values[16];
 /* The path of a file in a new folder. */
 const char *hand_made_path(void);
 
-/* A file with this header and the first `count` bytes of the values. */
+/* Writes a file with this header and the first `count` bytes of the values. */
 void hand_made_write(const char *path, const char *header, size_t count);

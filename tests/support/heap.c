@@ -40,7 +40,7 @@ static void take_back(void *memory) {
     atomic_fetch_sub_explicit(&in_use, malloc_usable_size(memory), memory_order_relaxed);
 }
 
-/* Libraries must call these too. */
+/* Libraries must call these functions too. */
 #pragma GCC visibility push(default)
 void *__libc_malloc(size_t);
 void *__libc_calloc(size_t, size_t);

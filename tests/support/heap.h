@@ -1,7 +1,6 @@
-/* What is on the heap of this program. Counting functions replace the allocating functions of the C library: the
- * library's own statistics (mallinfo2) also count the memory that a thread caches for later calls, which depends on
- * everything that ran before.
- */
+/* What is on this program's heap. Counting functions replace the C library's allocating functions: the library's own
+ * statistics (mallinfo2) also count memory that a thread caches for later calls, which depends on everything that ran
+ * before. */
 #pragma once
 
 #include <features.h> /* __GLIBC__ */
@@ -15,7 +14,7 @@
 /* Bytes allocated and not yet freed, by all threads. */
 size_t gs_test_heap(void);
 
-/* The peak since the last call, without the copies of messages that threads keep (comm/create.h). */
+/* The peak since the last call, without the message copies that threads keep (comm/create.h). */
 size_t gs_test_heap_most(void);
 
 /* While `counting`, each allocating call is counted. */

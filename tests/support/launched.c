@@ -25,7 +25,7 @@ bool gs_test_variable_of(pid_t pid, const char *name, char *value, size_t size) 
     return false;
 }
 
-/* The process of this folder of /proc, if its parent is `parent`; else 0. */
+/* The process with this folder in /proc, if its parent is `parent`; otherwise 0. */
 static pid_t child_of(pid_t parent, const char *name) {
     char path[300];
     int pid, its;
@@ -86,7 +86,7 @@ int gs_test_launcher_end(pid_t launcher) {
     return status;
 }
 
-/* Claims the port for as long as this process lives: when a process ends, the name of its socket becomes free again. */
+/* Claims the port for the lifetime of this process: when a process ends, the name of its socket becomes free again. */
 static bool keep_for_us(int port) {
     struct sockaddr_un name = {.sun_family = AF_UNIX}; /* an abstract name: it starts with a zero byte */
     snprintf(name.sun_path + 1, sizeof name.sun_path - 1, "gradsum-test port %d", port);

@@ -1,6 +1,6 @@
 /* Small models whose training is compared with PyTorch's (test_model_training.c). Together they contain every layer in
- * every position that matters: at the start and the end of a branch, before and after layers that own their buffers. A
- * wrong overlap in memory then shows. tests/golden/make.py reads this file too.
+ * every position that matters: at either end of a branch, before and after layers that own their buffers. This reveals
+ * buffers that wrongly overlap. tests/golden/make.py reads this file too.
  *
  *    name, batch, input (c, h, w), loss, text
  *

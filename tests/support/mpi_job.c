@@ -1,7 +1,7 @@
-/* What each process of a job of test_mpi.c does, when mpirun has started this program again:
+/* What each process of a job in test_mpi.c does, after mpirun has started this program again:
  *
  * GS_TEST_MPI        the job
- * GS_TEST_MPI_LOCAL  workers of each process, a digit each: "13"
+ * GS_TEST_MPI_LOCAL  the workers of each process, one digit each: "13"
  * GS_TEST_FOLDER     a folder in which they wait for each other without MPI */
 #include "tests/support/ranks.h"
 
@@ -44,7 +44,7 @@ static gs_status run_checks(job *j, const gs_test_check *check, int *right) {
     return GS_OK;
 }
 
-/* All checks of the other transports. */
+/* Runs all checks of the other transports. */
 static gs_status job_checks(job *j) {
     int right = 0;
     GS_TRY(run_checks(j, gs_test_collective_checks, &right));
@@ -68,8 +68,8 @@ static void wait_until_done(int rank) {
     for (int i = 0; i < 30000 && access(place_of(rank), F_OK) != 0; i++) usleep(10000);
 }
 
-/* Every rank except the last fails, and fails again at once with the same message. Possibly no rank needs the reader of
- * a gather or a reduce, so that only the next call notices its failure. */
+/* Every rank except the last fails, and fails again at once with the same message. In a gather or
+ * reduce, possibly no rank waits for the receiver, so only the next call notices its failure. */
 static gs_status fails_twice(gs_comm *c, gs_operation operation) {
     static _Thread_local float in[100 * GS_TEST_RANKS], out[100 * GS_TEST_RANKS];
     char first[1024];
@@ -122,8 +122,8 @@ static gs_status killed_body(gs_comm *c, void *context) {
     }
 }
 
-/* A job that must fail. Each rank writes how it failed to a file, because mpirun may not read all of the output. No
- * rank ends before all have written, since mpirun then ends the others. */
+/* A job that must fail. Each rank writes to a file how it failed, because mpirun may not read all of the output. No
+ * rank ends before all have written, since mpirun would then end the others. */
 static gs_status job_fails(job *j, gs_test_body body, double timeout) {
     gs_operation operation = (gs_operation)atoi(environment("GS_TEST_OPERATION", "0"));
     GS_TRY(run(j, timeout, false, body, &operation));

@@ -1,4 +1,4 @@
-/* Tests of one operation, written for one device and run on all devices. */
+/* Tests that are written for one device and run on all devices. */
 #pragma once
 
 #include "tests/support/devices.h"
@@ -18,7 +18,7 @@ static inline void gs_test_on_every_device(void (*test)(gs_device *)) {
 gs_device *gs_test_device(const char *name, int threads);
 gs_mem gs_test_alloc(gs_device *, size_t bytes);
 gs_mem gs_test_put(gs_device *, const void *data, size_t bytes);
-gs_mem gs_test_new_mem(gs_device *, const void *data, size_t count); /* 32-bit numbers; data may be NULL */
+gs_mem gs_test_new_mem(gs_device *, const void *data, size_t count); /* 32-bit values; data may be NULL */
 
 static inline void gs_test_check_floats(gs_device *d, gs_mem m, const float *want, size_t count,
                                         const char *what) {

@@ -1,4 +1,4 @@
-/* The sequence operators that have cases: rows of the table in operator_table.c. */
+/* Sequence operators with cases: rows of the table in operator_table.c. */
 #include <math.h>
 
 #include "tests/support/operators.h"
@@ -12,7 +12,7 @@ static void layer_norm_counts(const int *a, size_t *count) {
 }
 
 static int layer_norm_summands(const int *a, tensor output) {
-    return a[1] + 1 + (output == DW || output == DB ? a[0] : 0); /* of the statistics, and of dw and db */
+    return a[1] + 1 + (output == DW || output == DB ? a[0] : 0); /* the statistics; dw and db */
 }
 
 /* What forward keeps for backward: mean, then 1 / deviation. */
@@ -105,7 +105,7 @@ static void attention_counts(const int *a, size_t *count) {
 }
 
 static int attention_summands(const int *a, tensor output) {
-    return a[2] / a[3] + a[1] + (output == DX ? a[2] / a[3] : 0); /* a score, the sum of a row; dy v */
+    return a[2] / a[3] + a[1] + (output == DX ? a[2] / a[3] : 0); /* a score, a row's sum; dy v */
 }
 
 static gs_status attention_run(const instance *t, bool backward) {

@@ -1,4 +1,4 @@
-/* The table of operators that have cases: their tensors, their forward and their backward. */
+/* The table of operators with cases: their tensors, forward and backward. */
 #include "tests/support/operators.h"
 
 #include "tests/support/test.h"
@@ -86,7 +86,7 @@ static gs_status conv2d_backward(const instance *t) {
                                            (size_t)t->c->arg[0], &s, t->add, t->relu ? &relu : NULL);
 }
 
-/* The same operator with other sizes and separate golden files. */
+/* The same operator as conv2d, with other sizes and separate golden files. */
 static gs_conv2d_sizes conv2d_groups_sizes(const int *a) {
     gs_conv2d_sizes s = conv2d_sizes(a);
     s.groups = a[11], s.dilation_h = a[12], s.dilation_w = a[13];
@@ -150,7 +150,7 @@ static void max_pool2d_counts(const int *a, size_t *count) {
 
 static int pool2d_summands(const int *a, tensor output) {
     (void)output;
-    return a[4] * a[5]; /* a window; in backward of max_pool2d at most */
+    return a[4] * a[5]; /* a window; at most, in max_pool2d's backward */
 }
 
 static gs_status max_pool2d_forward(const instance *t) {
@@ -176,7 +176,7 @@ static gs_status avg_pool2d_backward(const instance *t) {
                                                &s);
 }
 
-/* The statistics of x, or in evaluation some that do not follow from x, and the sums of backward. */
+/* The statistics of x, or for evaluation others that do not depend on x; and backward's sums. */
 typedef struct norm_test {
     gs_batch_norm_sizes sizes;
     gs_mem all, mean, var, sums;
@@ -204,7 +204,7 @@ static void batch_norm_counts(const int *a, size_t *count) {
 
 static int batch_norm_summands(const int *a, tensor output) {
     (void)output;
-    return a[0] * a[2] + 1; /* of the statistics, and of dw and db; in backward, of their means */
+    return a[0] * a[2] + 1; /* statistics, dw and db; backward uses their means */
 }
 
 static gs_status batch_norm_forward(const instance *t) {
@@ -244,7 +244,7 @@ static int one_summand(const int *a, tensor output) {
     return 1;
 }
 
-/* What backward reads besides dy, and the operator's parameter if it takes one. */
+/* What backward reads besides dy, and the operator's parameter if it has one. */
 #define TENSOR_x X
 #define TENSOR_y Y
 #define RUN_BOTH(forward, backward, reads, ...)                                                              \
@@ -267,7 +267,7 @@ static void softmax_cross_entropy_counts(const int *a, size_t *count) {
 }
 
 static int loss_summands(const int *a, tensor output) {
-    return output == STATS ? a[0] + a[1] : a[1]; /* the loss of a sample is a sum over its classes */
+    return output == STATS ? a[0] + a[1] : a[1]; /* a sample's loss is a sum over its classes */
 }
 
 static float smoothing_of(const instance *t) {

@@ -21,7 +21,7 @@ const char *operator_of_case(size_t i) {
 }
 
 const operator_case *next_case(const char *op, const operator_case *c) {
-    static const void *before; /* what the test owns in addition to its cases */
+    static const void *before; /* what the test owned before the case */
     const operator_case *end = all_cases + sizeof all_cases / sizeof *all_cases;
     if (c) gs_test_free_since(before);
     before = gs_test_mark();
@@ -61,9 +61,9 @@ static float x_value(const instance *t, size_t i) {
         return 4 * v;
     case AWAY_FROM_0:
         return 4 * v + (v < 0 ? -0.0625f : 0.0625f);
-    case DISTINCT: /* no two closer than 1/64: a permutation, since 7919 is prime */
+    case DISTINCT: /* no two closer than 1/64: a permutation, as 7919 is prime */
         return (float)(((int64_t)i * 7919 + 13) % count - count / 2) / 64.0f;
-    case TOKENS: /* whole numbers below the second number of the case */
+    case TOKENS: /* integers below the case's second number */
         return (float)(test_hash(i, SALT_X) % (uint32_t)t->c->arg[1]);
     default:
         return v;
@@ -84,8 +84,8 @@ static void set_inputs(instance *t) {
 
 static const float guard = 12345.0f;
 
-/* The tensor's values with guards before and after them, in one write: after a write into the middle of a buffer,
- * Oclgrind 21.10 takes another part of it for initialised. */
+/* Writes the tensor's values with guards before and after them, all at once: after a write into the middle of a buffer,
+ * Oclgrind 21.10 takes the wrong part of it for initialised. */
 static void write_guarded(instance *t, tensor which) {
     size_t total = t->count[which] + 2 * t->offset;
     float *all = gs_test_malloc(total * sizeof(float) + 1);
@@ -103,7 +103,7 @@ void instance_open(instance *t, gs_device *device, const operator_case *c, size_
         size_t total = t->count[i] + 2 * offset;
         t->base[i] = gs_test_alloc(device, total * sizeof(float));
         t->place[i] = gs_at(t->base[i], offset);
-        bool garbage = i != STATS; /* must be written, not read or added to: NaN would show */
+        bool garbage = i != STATS; /* outputs must be overwritten: if read or added to, NaN would show */
         if (i < INPUTS) {
             write_guarded(t, (tensor)i);
         } else {

@@ -1,4 +1,4 @@
-/* One operator on one device with given sizes: its tensors, its forward and its backward. */
+/* One operator on one device with given sizes: its tensors, forward and backward. */
 #pragma once
 
 #include "backend.h"
@@ -6,7 +6,7 @@
 /* All tensors that an operator may use. */
 typedef enum tensor { X, W, B, LABELS, DY, Y, INDEX, STATS, DX, DW, DB, TENSORS } tensor;
 enum { INPUTS = Y };                       /* the tensors before Y are inputs */
-enum { LOSS_STATS = GS_STAT_SAMPLES + 1 }; /* losses add to these and leave the other tensors alone */
+enum { LOSS_STATS = GS_STAT_SAMPLES + 1 }; /* losses add to these stats only */
 
 extern const char *const tensor_names[TENSORS]; /* as in the golden files */
 
@@ -28,17 +28,17 @@ typedef struct instance instance;
 
 typedef struct operator_test {
     const char *name;
-    int args; /* how many numbers a case has */
+    int args; /* how many numbers describe a case */
     /* The count of each tensor; 0: the operator has no such tensor. */
     void (*counts)(const int *arg, size_t *count);
     gs_status (*forward)(const instance *);
     gs_status (*backward)(const instance *); /* NULL: there is none */
     /* Values that x must avoid, so that results and finite differences are well defined. */
     enum { ANYWHERE, WIDE, AWAY_FROM_0, DISTINCT, TOKENS } x;
-    float step;        /* of finite differences, see test_operators.c */
+    float step;        /* for finite differences, see test_operators.c */
     bool element_wise; /* y may be x, dx may be dy */
     bool is_loss;      /* differentiates the loss itself; there is no dy */
-    /* An element of this output is a sum of this many numbers. */
+    /* How many numbers are summed for an element of this output. */
     int (*summands)(const int *arg, tensor output);
     bool reads_x; /* element-wise; backward reads x instead of y */
 } operator_test;
@@ -49,9 +49,9 @@ struct instance {
     gs_device *device;
     bool relu;     /* linear, conv2d: fused with the following relu */
     bool add;      /* backward adds to dw and db */
-    size_t offset; /* elements before and after each tensor that must not change */
+    size_t offset; /* guard elements before and after each tensor */
     size_t count[TENSORS];
-    float *host[TENSORS];  /* inputs, and what instance_read received; INDEX and LABELS really hold int32_t */
+    float *host[TENSORS];  /* inputs, and what instance_read read; INDEX and LABELS hold int32_t */
     gs_mem base[TENSORS];  /* allocations */
     gs_mem place[TENSORS]; /* the operator's arguments; a test may change them */
     gs_mem kept[TENSORS];  /* what backward reads instead of x or y; GS_NONE: `place` */
@@ -64,17 +64,17 @@ static inline gs_mem instance_kept(const instance *t, tensor which) {
 /* A 16-bit copy, on a device that stores such numbers (backend.h). The test owns it. */
 gs_mem test_narrowed(gs_device *, gs_mem x, size_t count, bool relu);
 
-/* The end of that table, in operator_sequences.c; a row without a name ends it. */
+/* The rest of operator_table.c's table, in operator_sequences.c; a row without a name ends it. */
 extern const operator_test sequence_operators[];
 
-/* Its row of the table in operator_table.c; an unknown name is a bug. */
+/* The operator's row in the table of operator_table.c; an unknown name is a bug. */
 const operator_test *operator_of_name(const char *);
 
 /* The operator of case `i` of operator_cases.h; NULL after the last case. */
 const char *operator_of_case(size_t i);
 
-/* The next case of operator `op` to run, after `c` (NULL: the first); NULL at the end. Frees what the test has come to
- * own for `c`. */
+/* The next case of operator `op` to run after `c` (NULL: the first); NULL at the end. Frees what the test owns since
+ * `c` began. */
 const operator_case *next_case(const char *op, const operator_case *c);
 
 /* "conv2d 7 1 28 28 6 5 5 1 1 2 2 1", as in the golden files. Static buffer. */
@@ -97,7 +97,7 @@ void instance_read(instance *, tensor which);
 /* Write one element of an input. */
 void instance_poke(instance *, tensor which, size_t i, float value);
 
-/* The formula of the inputs, the same as in golden/make.py: a hash of (i, salt); a multiple of 2^-15 in [-1, 1). */
+/* The inputs, by the same formulas as in golden/make.py: a hash of (i, salt); a multiple of 2^-15 in [-1, 1). */
 uint32_t test_hash(size_t i, uint32_t salt);
 float test_value(size_t i, uint32_t salt);
 

@@ -21,14 +21,14 @@ typedef struct png_form {
     bool interlaced;
 } png_form;
 
-/* rows[h] hold bytes of that form; a palette holds the colours (i, 2 i, 255 - i). Free the result. */
+/* Writes the h rows, whose bytes have this form; a palette holds the colours (i, 2 i, 255 - i). Free the result. */
 unsigned char *make_png(const unsigned char *rows, size_t row_bytes, int w, int h, png_form, size_t *bytes);
 
-/* A picture of smooth colours that depend on `id`: x[h][w][3], followed by one more byte; free it. */
+/* A picture of smooth colours that depend on `id`: x[h][w][3], followed by one extra byte; free it. */
 unsigned char *make_colours(int id, int w, int h);
 
 /* Writes these bytes to folder/name; creates the folders. */
 void write_bytes(const char *folder, const char *name, const void *data, size_t bytes);
 
-/* Writes the picture `id` to folder/name: a PNG if the name says so, else a JPEG. */
+/* Writes picture `id` to folder/name: as a PNG if the name says so, otherwise as a JPEG. */
 void write_picture(const char *folder, const char *name, int id, int w, int h);

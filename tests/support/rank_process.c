@@ -20,7 +20,7 @@ static gs_status join(void) {
     return GS_OK;
 }
 
-/* Starts as gs_comm_gloo_create does, but then sends nothing on the connections. */
+/* Connects as gs_comm_gloo_create does, then raises the signal instead of using the connections. */
 static gs_status connect_and_raise(int signal) {
     enum { MOST = 8 };
     gs_rendezvous r;

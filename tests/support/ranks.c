@@ -17,7 +17,7 @@ typedef struct world_test {
     const char *folder;
     bool checked;
     atomic_int ready;   /* comms created so far */
-    atomic_bool unmade; /* one failed */
+    atomic_bool unmade; /* one could not be created */
 } world_test;
 
 typedef struct worker {
@@ -86,7 +86,7 @@ gs_status gs_test_run_process(gs_comm *processes, int local, double timeout, boo
     return GS_OK;
 }
 
-/* No body starts before all comms exist: a rank that failed at once would make comm creation fail in other
+/* No body starts before all comms exist: otherwise a rank that fails at once would make comm creation fail in other
  * processes. */
 static gs_status begin_together(gs_comm *c, void *context) {
     world_test *t = context;
@@ -95,7 +95,7 @@ static gs_status begin_together(gs_comm *c, void *context) {
     return t->body(c, t->context);
 }
 
-/* "two-level": as if each machine ran two processes. */
+/* With "two-level", connects as if each machine ran two processes. */
 static gs_status connect_processes(gs_rendezvous *r, gs_comm **out) {
     gs_comm *gloo;
     char machine[20];

@@ -1,4 +1,4 @@
-/* Several ranks in one test: threads, each with its own comm, over any of the transports. */
+/* Several ranks in one test: threads, each with its own comm, over any transport. */
 #pragma once
 
 #include "tests/support/scheme_checks.h"
@@ -17,7 +17,7 @@ typedef struct gs_test_layout {
  * must restore it. */
 extern const char *gs_test_transport;
 
-/* The links they use; NULL: none. A test that sets it must restore it. */
+/* The simulated links between ranks; NULL: none. A test that sets it must restore it. */
 extern const gs_link *gs_test_link;
 
 int gs_test_layout_size(const gs_test_layout *);
@@ -34,7 +34,7 @@ typedef struct gs_test_outcome {
 void gs_test_run_ranks(const gs_test_layout *, double timeout, gs_test_body body, void *context,
                        gs_test_outcome *outcome);
 
-/* Does the same and requires that every rank succeeds. Layouts with processes use both transports. */
+/* The same, but requires that every rank succeeds. Layouts with processes use both transports. */
 void gs_test_ranks_ok(const gs_test_layout *, gs_test_body body, void *context);
 
 /* The same in checking mode. */
@@ -52,19 +52,19 @@ void gs_test_run_ranks_over(const char *transport, const gs_test_layout *, doubl
 gs_status gs_test_run_process(gs_comm *processes, int local, double timeout, bool checked, gs_test_body body,
                               void *context, gs_test_outcome *outcome, int *first);
 
-/* Bodies by name, each for any transport; NULL ends the list. Their context is the layout. */
+/* Named bodies that work over any transport; NULL ends a list. Their context is the layout. */
 typedef struct gs_test_check {
     const char *name;
     gs_test_body body;
 } gs_test_check;
 extern const gs_test_check gs_test_collective_checks[]; /* test_collectives.c */
-/* `gradsum collectives` with the arguments after argv[0], which names the collective whose results are wrong. */
+/* `gradsum collectives` with the arguments after argv[0]; argv[0] names the collective whose results are made wrong. */
 int gs_test_wrong_collectives(int argc, char **argv);
-extern char gs_test_few; /* their context: whether to leave out some pairs of a type and a reduction */
+extern char gs_test_few; /* a context for them: test fewer pairs of a type and a reduction */
 extern const gs_test_check gs_test_comm_checks[]; /* test_comm.c */
 
-/* A body for any transport between processes: messages of all lengths go around the ring, two in flight at a time.
- * Longer ones follow shorter ones, and shorter ones follow longer ones. */
+/* A body for any transport between processes: messages of all lengths go around a ring, two in flight at a time, with
+ * longer ones after shorter ones and the reverse. */
 gs_status gs_test_messages_of_all_lengths(gs_comm *, void *context);
 
 /* Memory for bodies, freed when the body returns. Bodies use RANK_CHECK of scheme_checks.h, because cmocka's assertions

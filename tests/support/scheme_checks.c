@@ -13,7 +13,7 @@ static float number(int rank, size_t i) {
     return sinf((float)(i % 1009) + 0.37f * (float)rank) * (float)(1 + i % 13);
 }
 
-/* data[i] is the sum of number(r, i), within rounding. */
+/* Checks that data[i] is the sum of number(r, i), up to rounding. */
 static gs_status check_sum(const gs_comm *c, const char *scheme, const float *data, size_t count) {
     for (size_t i = 0; i < count; i++) {
         double sum = 0, size = 0;
@@ -27,7 +27,7 @@ static gs_status check_sum(const gs_comm *c, const char *scheme, const float *da
     return GS_OK;
 }
 
-/* data has the same bits on every rank. */
+/* Checks that data has the same bits on every rank. */
 static gs_status check_same(gs_comm *c, const char *scheme, const float *data, float *other, size_t count) {
     size_t bytes = count * sizeof *data;
     if (count == 0) return GS_OK;
@@ -37,7 +37,7 @@ static gs_status check_same(gs_comm *c, const char *scheme, const float *data, f
     return GS_OK;
 }
 
-/* Whole numbers whose sums are exact in floats: every order of additions gives the same sum. */
+/* Sums integers, which is exact in floats: every order of additions gives the same sum. */
 static gs_status check_exact(gs_sync *s, float *x, size_t count) {
     int ranks = s->comm->size;
     for (size_t i = 0; i < count; i++) x[i] = (float)(i % 1000 * 16) + (float)s->comm->rank;
@@ -57,7 +57,7 @@ static gs_status sums(gs_sync *s, float *x, float *other) {
         size_t count = counts[n];
         GS_TRY(check_exact(s, x, count));
         for (size_t i = 0; i < count; i++) x[i] = number(c->rank, i);
-        x[count] = 4711; /* after the end */
+        x[count] = 4711; /* a guard value after the end */
         GS_TRY(gs_sync_run(s, x, count));
         RANK_CHECK(x[count] == 4711, "%s of %zu writes behind the end", s->scheme->name, count);
         GS_TRY(check_sum(c, s->scheme->name, x, count));
@@ -77,7 +77,7 @@ gs_status gs_check_scheme_sums(gs_sync *s, float *last) {
 
 /* ---- rounds, messages and bytes ---- */
 
-/* The counts match the formula, and the observer sees exactly the counted messages. */
+/* For checks that the counts match the formula, and that the observer sees exactly the counted messages. */
 typedef struct watched {
     size_t messages, bytes;
     int rounds, last_round;

@@ -9,7 +9,7 @@ enum { LENGTH = 700, BYTES = 868, KINDS = 28, TEST = 70, CONTEXT = 10 };
 /* The text, followed by a 0: needs 4 LENGTH + 1 bytes. Returns BYTES. */
 size_t make_text(char *text);
 
-/* "text:" and the path of a new file that holds it. */
+/* "text:" and the path of a new file that holds this text. */
 const char *text_file(void);
 
 /* Writes a file of these bytes. */
@@ -17,10 +17,10 @@ void write_file(const char *path, const void *data, size_t bytes);
 
 gs_dataset *load_text(const char *where, gs_split, gs_text_options);
 
-/* Its characters, in windows of CONTEXT. */
+/* The text's characters, in windows of CONTEXT. */
 extern const gs_text_options SMALL;
 
-/* For training on it: the last token alone determines the next one, through one table row per token. */
+/* For training a model that predicts the next token from the last one alone, with a table row per token. */
 enum { BATCH = 7, EPOCHS = 3 };
 gs_settings text_settings(const char *where, const char *devices);
 

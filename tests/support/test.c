@@ -88,7 +88,7 @@ static pthread_mutex_t keeping = PTHREAD_MUTEX_INITIALIZER;
 static struct kept {
     struct kept *before;
     void *memory;
-} * kept; /* here the leak checker finds it */
+} * kept; /* reachable here for the leak checker */
 
 void *gs_test_keep(void *memory) {
     struct kept *k = malloc(sizeof *k);
@@ -124,7 +124,7 @@ void *gs_test_calloc(size_t count, size_t bytes) {
     return gs_test_own(calloc(count + !count, bytes), free);
 }
 
-/* The first element from here on that equals this; NULL: the first of all. */
+/* Ends the first thing from here on that equals `thing`; NULL: the very first. */
 static void end_one(struct owned **at, const void *thing) {
     while (*at && thing && (*at)->thing != thing) at = &(*at)->before;
     struct owned *o = *at;

@@ -1,8 +1,8 @@
-/* Tests: cmocka, one program. A test is a function that starts like this:
+/* Tests: one program, using cmocka. A test is a function that starts like this:
  *
  *     TEST(known_answers) {
  *
- * The tests of a file form a group, named after the file without test_: those of core/test_philox.c form philox.
+ * The tests in a file form a group, named after the file without test_: those in core/test_philox.c form philox.
  * `build/gradsum-test` runs all groups, `build/gradsum-test philox` this group, `build/gradsum-test core/` a folder's
  * groups, `build/gradsum-test '*known*'` the tests whose names match.
  */
@@ -26,7 +26,7 @@
 
 #define TEST(name) TEST_AROUND(name, NULL, NULL)
 
-/* The same with cmocka's setup and teardown, int setup(void **state), or NULL; and the same in another group. */
+/* With cmocka's setup and teardown, int setup(void **state), or NULL; and a test in another group. */
 #define TEST_AROUND(name, setup, teardown) GS_TEST_OF(NULL, name, setup, teardown)
 #define TEST_IN(group, name) GS_TEST_OF(#group, name, NULL, NULL)
 
@@ -48,17 +48,17 @@
 /* The teardown of each test. */
 int gs_test_end(void **state);
 
-/* group NULL: the file's. Within a group the tests run in line order. */
+/* group NULL: the file's group. Tests in a group run in line order. */
 void gs_test_register(const char *file, const char *group, int line, struct CMUnitTest test);
 
-/* The call succeeds; if not, the failure shows its message. */
+/* The call must succeed; if not, the failure shows its message. */
 #define assert_ok(call)                                                                                      \
     do {                                                                                                     \
         gs_status gs_test_status = (call);                                                                   \
         if (gs_test_status != GS_OK) fail_msg("%s: %s", #call, gs_message());                                \
     } while (0)
 
-/* The call fails with `code`, and its message contains `part`. */
+/* The call must fail with `code` and a message that contains `part`. */
 #define assert_fails(code, part, call)                                                                       \
     do {                                                                                                     \
         gs_status gs_test_status = (call);                                                                   \
@@ -67,23 +67,23 @@ void gs_test_register(const char *file, const char *group, int line, struct CMUn
                      gs_status_name(gs_test_status), gs_test_status ? gs_message() : "");                    \
     } while (0)
 
-/* gs_test_own: the test owns the thing, and calls `end` on it when the test ends. The other two allocate memory that
+/* gs_test_own makes the test own a thing: `end` is called on it when the test ends. The other two allocate memory that
  * the test owns. Any thread may call all three. */
 void *gs_test_own(void *thing, void (*end)(void *thing));
 void *gs_test_malloc(size_t bytes);
 void *gs_test_calloc(size_t count, size_t bytes);
 
-/* Frees early what the test owns: this thing, or everything since a call of gs_test_mark. */
+/* Free early what the test owns: this thing, or everything since a call of gs_test_mark. */
 void gs_test_free(void *thing);
 const void *gs_test_mark(void);
 void gs_test_free_since(const void *mark);
 
-/* A model of this config: gs_test_model(d, .text = "lenet", .in = image). d NULL: only a plan. The test owns it. */
+/* A model with this config: gs_test_model(d, .text = "lenet", .in = image). d NULL: only a plan. The test owns it. */
 #define gs_test_model(d, ...) gs_test_model_of((d), &(gs_model_config){__VA_ARGS__})
 gs_model *gs_test_model_of(gs_device *d, const gs_model_config *config);
 gs_layer *gs_test_net(const char *text); /* not yet planned */
 
-/* Data sets that the test owns: the one that a call `made`, and one of gs_dataset_load. */
+/* Data sets that the test owns: one that a call `made`, and one that gs_dataset_load loads. */
 gs_dataset *gs_test_set(gs_status made, gs_dataset **);
 gs_dataset *gs_test_load(const char *where, gs_split);
 
@@ -91,7 +91,7 @@ static inline gs_model *gs_test_plan(const char *text, gs_shape in) {
     return gs_test_model(NULL, .text = text, .in = in);
 }
 
-/* Creating such a model fails (assert_fails). */
+/* Creating such a model must fail, as in assert_fails. */
 #define assert_no_model(code, part, d, ...)                                                                  \
     do {                                                                                                     \
         gs_model *gs_test_none;                                                                              \
@@ -105,12 +105,12 @@ static inline gs_model *gs_test_plan(const char *text, gs_shape in) {
 void gs_test_near(double got, double want, double absolute, double relative, const char *what,
                   const char *file, int line);
 
-/* The text contains each of these parts. */
+/* The text must contain each of these parts. */
 #define assert_has(text, ...)                                                                                \
     gs_test_has((text), (const char *const[]){__VA_ARGS__, NULL}, __FILE__, __LINE__)
 void gs_test_has(const char *text, const char *const *part, const char *file, int line);
 
-/* The number of times the text contains this part; the number that follows the part, which must exist. */
+/* How often the text contains this part; and the number that follows the part, which must exist. */
 int gs_test_count(const char *text, const char *part);
 double gs_test_number_after(const char *text, const char *part);
 
@@ -118,12 +118,12 @@ double gs_test_number_after(const char *text, const char *part);
 #define skip_because(...) (gs_test_say_skipped(__VA_ARGS__), _skip(__FILE__, __LINE__))
 void gs_test_say_skipped(const char *format, ...) GS_PRINTF(1, 2);
 
-/* For timeouts that must expire, and are short for that reason. A busy machine may delay a living rank that long, so
- * the failure may be false: `wrong` is called again with four times the timeout, up to minutes. It returns NULL if all
- * is right, else what is wrong; the last answer fails the test. */
+/* For timeouts that must expire, and are short for that reason. A busy machine may delay a live rank that long, so a
+ * failure may be false: `wrong` is called again with four times the timeout, up to minutes. It returns NULL if all is
+ * right, otherwise what is wrong; the last answer fails the test. */
 void gs_test_patiently(double first, const char *(*wrong)(double timeout, void *context), void *context);
 
-/* A text for `wrong` of gs_test_patiently to return; the next call overwrites it. */
+/* A text that gs_test_patiently's `wrong` may return; the next call overwrites it. */
 const char *gs_test_wrong(const char *format, ...) GS_PRINTF(1, 2);
 
 static inline uint32_t bits_of(float x) {
@@ -138,8 +138,8 @@ static inline float float_of(uint32_t bits) {
     return x;
 }
 
-/* Standard error is caught between these calls, for code that is meant to fail with a message. Do not assert in
- * between: a failed assertion could leave it caught. The second call returns what was written; the text is kept. */
+/* Standard error is captured between these calls, for code that is meant to fail with a message. Do not assert in
+ * between: a failed assertion would leave it captured. The second call returns what was written; the text is kept. */
 void gs_test_catch_stderr(void);
 char *gs_test_caught(void);
 

@@ -3,7 +3,7 @@
 
 enum { SIDE = 4, CLASSES = 4 };
 
-/* In class k, row k is bright; plus some noise. */
+/* In class k, row k is bright; noise is added. */
 static int pixel(int i, int at) {
     return (at / SIDE == i % CLASSES ? 150 : 0) + (i * 31 + at * 17) % 97;
 }

@@ -6,7 +6,7 @@
 #include <math.h>
 
 /* No kinks (test_train.c says why), dropout whose mask must follow the sample, and uneven batches: 6000 samples in
- * batches of 333. Step 19 has 6 samples, fewer than virtual shards; step 20 starts epoch 2. */
+ * batches of 333. Step 19 has 6 samples, fewer than there are virtual shards; step 20 starts epoch 2. */
 static const char MODEL[] =
     "conv 4 3x3 stride 2 pad 1, tanh, avg_pool 2, flatten, dropout 0.25, linear 16, tanh, linear 10";
 enum { BATCH = 333 };
@@ -18,8 +18,8 @@ static bool tenth(void) {
     return value && strcmp(value, "1") == 0;
 }
 
-/* Only rounding: after these 20 steps the weights (up to 1) differed by at most 9e-8. Leaving one sample out of one
- * step changes them by 1e-4. */
+/* Allows only rounding: after these 20 steps the weights (up to 1) differed by at most 9e-8, while leaving one sample
+ * out of one step changes them by 1e-4. */
 static const double TOLERANCE = 1e-6;
 
 static gs_settings changed(gs_settings s, const char *options, va_list args) {
@@ -71,7 +71,7 @@ gs_settings gs_test_options(const char *options, ...) {
     return s;
 }
 
-/* The default data set of the runs, unpacked once. */
+/* Loads the runs' default data set only once. */
 static void keep_data(gs_settings *s) {
     static gs_dataset *set[2], few[2];
     for (gs_split i = GS_TRAIN; i <= GS_TEST && !set[i]; i++) {
@@ -88,8 +88,7 @@ gs_result gs_test_train(const gs_settings *settings) {
     gs_settings s = *settings;
     gs_result *r = gs_test_keep(calloc(1, sizeof *r));
     if (s.data == gs_settings_default().data && !s.train_set) keep_data(&s);
-    /* The other workers wait while a worker on OpenCL compiles its kernels: 15 s of CPU time with PoCL 5.0 and no
-     * cache. */
+    /* the others wait while a worker on OpenCL compiles its kernels: 15 s of CPU time with PoCL 5.0 and no cache */
     if (strstr(s.devices, "cl")) s.timeout = fmax(s.timeout, 300);
     assert_ok(gs_train(&s, NULL, r));
     if (s.steps && !r->interrupted) assert_int_equal(r->steps, s.steps);

@@ -5,7 +5,7 @@
 #include "predict/memory.h"
 
 /* A network with dropout, whose mask must follow the sample, and uneven batches: 6000 samples in batches of 333. Step
- * 19 has 6 samples, fewer than virtual shards; step 20 starts epoch 2. */
+ * 19 has 6 samples, fewer than there are virtual shards; step 20 starts epoch 2. */
 enum { GS_TEST_STEPS = 20 };
 gs_settings gs_test_settings(const char *devices_and_options, ...) GS_PRINTF(1, 2); /* "cpu,cpu --zero 1" */
 
@@ -17,7 +17,7 @@ gs_settings gs_test_options(const char *options, ...) GS_PRINTF(1, 2); /* the de
 /* Trains, and checks that all steps ran, unless a signal interrupted the run. The result is kept (gs_test_keep). */
 gs_result gs_test_train(const gs_settings *);
 
-/* Such a run fails with `code`, and its message contains `part`. */
+/* Such a run must fail with `code` and a message that contains `part`. */
 #define assert_train_fails(code, part, settings)                                                             \
     do {                                                                                                     \
         gs_result gs_test_result = {0};                                                                      \
@@ -25,12 +25,11 @@ gs_result gs_test_train(const gs_settings *);
         gs_result_free(&gs_test_result);                                                                     \
     } while (0)
 
-/* --exact: 1, 2, 4 and 8 workers compute the same bits and losses, equal to plain training's up to rounding. */
+/* Checks --exact: 1, 2, 4 and 8 workers compute the same bits and losses, equal to plain training's up to rounding. */
 void gs_test_exact(gs_settings s);
 
-/* Runs that must give the same weights and losses: these settings alone, and with each of the option lists `ways`. They
- * agree up to rounding, or in every bit. The macros take options that follow "cpu" in gs_test_settings; @ stands for a
- * text file. */
+/* Runs that must give the same weights and losses, up to rounding or in every bit: with these settings alone, and with
+ * each of the option lists `ways`. The macros' options follow "cpu" in gs_test_settings; @ stands for a text file. */
 void gs_test_ways(bool same_bits, gs_settings, const char *const *ways);
 gs_settings gs_test_base(const char *options);
 #define WAYS(...)                                                                                            \
@@ -50,7 +49,7 @@ void assert_same_bits(const gs_result *, const gs_result *, const char *what);
 void assert_trains_to(const gs_result *, const gs_settings *, const char *what); /* the same bits */
 void assert_same_within_rounding(const gs_result *, const gs_result *, const char *what);
 
-/* The run used exactly the memory that was planned, for each kind, to the byte. */
+/* The run must have used exactly the planned memory of each kind, to the byte. */
 void assert_same_memory(const gs_memory_plan *, const gs_result *, const char *what);
 gs_result gs_test_train_as_planned(const gs_settings *, const char *what);
 

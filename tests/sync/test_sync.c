@@ -1,4 +1,4 @@
-/* The schemes: each gives the sum, with the same bits on every rank, over every transport. */
+/* Every scheme computes the sum, with the same bits on every rank, over every transport. */
 #include "core/text.h"
 #include "tests/support/ranks.h"
 
@@ -16,7 +16,7 @@ static const gs_test_layout layouts[] = {
 };
 enum { LAYOUTS = sizeof layouts / sizeof *layouts, MOST = GS_CHECK_MOST };
 
-/* These add in rank order if all ranks are threads of one process. */
+/* Schemes that add in rank order if all ranks are threads of one process. */
 static bool adds_in_order(const gs_sync_scheme *s) {
     return s == &gs_sync_allreduce || s == &gs_sync_gloo || s == &gs_sync_hierarchical || s == &gs_sync_ps ||
            s == &gs_sync_sharded_ps;
@@ -96,14 +96,14 @@ static void assert_cost(const gs_sync_scheme *s, int ranks, int rank, size_t rou
                  arrays * COUNT * sizeof(float));
 }
 
-/* The textbook formulas, for arrays that the ranks divide evenly; arrays: bytes / B. */
+/* The textbook formulas, for arrays that divide evenly among the ranks. */
 TEST(formulas_are_those_of_the_textbook) {
     for (int n = 2; n <= 9; n++) {
         int up = (int)ceil(log2(n)), down = (int)floor(log2(n)), p = 1 << down, extra = n - p;
         size_t fold = extra > 0 ? 2 : 0;
         size_t tree_messages = 0;
         for (int r = 0; r < n; r++) {
-            double folded = r < 2 * extra; /* this rank folds its array in, or gets the sum back */
+            double folded = r < 2 * extra; /* this rank hands in its array, or receives one */
             bool waits = folded && r % 2 == 1;
             assert_cost(&gs_sync_ps, n, r, 2, r == 0 ? n - 1 : 1, r == 0 ? n - 1 : 1);
             assert_cost(&gs_sync_sharded_ps, n, r, 2, 2 * (n - 1), 2.0 * (n - 1) / n);
@@ -115,7 +115,7 @@ TEST(formulas_are_those_of_the_textbook) {
             assert_int_equal(cost_of(&gs_sync_tree, n, r, 1).rounds, 2 * up);
             tree_messages += cost_of(&gs_sync_tree, n, r, 1).messages;
         }
-        assert_int_equal(tree_messages, 2 * (n - 1)); /* each edge of the tree twice */
+        assert_int_equal(tree_messages, 2 * (n - 1)); /* each edge of the tree is used twice */
         assert_cost(&gs_sync_tree, n, 0, 2 * (size_t)up, up, up);
     }
     gs_sync_cost none;
@@ -123,7 +123,7 @@ TEST(formulas_are_those_of_the_textbook) {
     assert_int_equal(none.rounds, 0);
 }
 
-/* Few rounds win where messages are expensive, few bytes where bytes are. */
+/* Few rounds win where messages are expensive, few bytes where bandwidth is. */
 TEST(the_model_prefers_what_the_theory_does) {
     const gs_sync_model m = {.alpha = 1e-5, .beta = 1e-9, .gamma = 1e-10};
     for (int n = 4; n <= 64; n *= 2) {
@@ -144,7 +144,7 @@ TEST(the_model_prefers_what_the_theory_does) {
     assert_near(gs_sync_ps.time(3, 1e6, &m), 4 * (1e-5 + 1e-3) + 2e-4, 1e-12, 0);
 }
 
-/* All ranks make the same choice and say why. */
+/* All ranks make the same choice, and report why. */
 static gs_status same_choice(gs_comm *c, void *context) {
     (void)context;
     char mine[sizeof((gs_sync *)0)->why + 40], first[sizeof mine];
@@ -154,7 +154,7 @@ static gs_status same_choice(gs_comm *c, void *context) {
         memset(mine, 0, sizeof mine);
         snprintf(mine, sizeof mine, "%s: %s", s->scheme->name, s->why);
         bool chosen = s->scheme != &gs_sync_auto;
-        /* two ranks over Gloo exchange their arrays without its ring */
+        /* two ranks over Gloo exchange their arrays instead of using its ring */
         chosen = chosen && (s->scheme != &gs_sync_gloo || c->size > 2);
         gs_sync_free(s);
         memcpy(first, mine, sizeof mine);
@@ -226,7 +226,7 @@ static gs_status failing_sum(gs_sync *s, float *data, size_t count) {
     return gs_fail(GS_E_PEER, "rank 1 was lost");
 }
 
-/* Mapped memory is unmapped again when the sum fails, and the message is that of the sum. */
+/* When the sum fails, mapped memory is unmapped, and the message is still the sum's. */
 TEST(a_failed_sum_is_unmapped) {
     static const gs_backend ops = {.map = fake_map, .unmap = fake_unmap};
     static const gs_sync_scheme failing = {.name = "failing", .sum = failing_sum};

@@ -1,4 +1,4 @@
-/* Values sent as 16 bits: the conversions, bit by bit; every scheme with them; training with them. */
+/* Values sent in 16 bits: the conversions, bit for bit; every scheme with 16-bit values; training with them. */
 #include "core/philox.h"
 #include "tests/support/training.h"
 #include "tests/support/ranks.h"
@@ -17,7 +17,7 @@ static uint32_t infinity_of(gs_wire wire) {
     return wire == GS_WIRE_F16 ? 0x7c00 : 0x7f80;
 }
 
-/* The value of 15 unsigned bits, by the textbook; infinity's bits count as the next larger number. */
+/* The value of the 15 bits without the sign, by the textbook; infinity's bits count as the next larger number. */
 static double meaning(gs_wire wire, uint32_t size) {
     int p = fraction_bits(wire), bias = wire == GS_WIRE_F16 ? 15 : 127;
     int exponent = (int)(size >> p), fraction = (int)(size & ((1u << p) - 1));
@@ -25,7 +25,7 @@ static double meaning(gs_wire wire, uint32_t size) {
     return ldexp((1 << p) + fraction, exponent - bias - p);
 }
 
-/* The nearest of all representable numbers, by search; on a tie the even one. */
+/* Searches all representable numbers for the nearest one; on a tie the even one. */
 static uint16_t nearest(gs_wire wire, float x) {
     uint32_t low = 0, high = infinity_of(wire), sign = signbit(x) ? 0x8000 : 0;
     double size = fabs((double)x);
@@ -39,7 +39,7 @@ static uint16_t nearest(gs_wire wire, float x) {
     return (uint16_t)(sign | (up ? high : low));
 }
 
-/* Converts a single value, and checks that the code for vectors gives the same bits in an array. */
+/* Converts a single value, and checks that the vector code gives the same bits in an array. */
 static uint16_t narrow(gs_wire wire, float x, float *kept) {
     uint16_t alone, among[16];
     float data[16];
@@ -103,7 +103,7 @@ TEST(rounding_is_to_nearest_even) {
         gs_wire wire = formats[f];
         for (uint32_t size = 0; size < infinity_of(wire); size++) {
             double low = meaning(wire, size), high = meaning(wire, size + 1);
-            float middle = (float)((low + high) / 2); /* exact: it needs one more bit */
+            float middle = (float)((low + high) / 2); /* exact, since it needs only one more bit */
             for (int step = -1; step <= 1; step++) {
                 assert_nearest(wire, float_of(bits_of(middle) + (uint32_t)step));
                 assert_nearest(wire, -float_of(bits_of(middle) + (uint32_t)step));
@@ -119,7 +119,7 @@ TEST(rounding_is_to_nearest_even) {
         }
     }
     float kept;
-    assert_int_equal(narrow(GS_WIRE_F16, 65519.996f, &kept), 0x7bff); /* 65504: the largest */
+    assert_int_equal(narrow(GS_WIRE_F16, 65519.996f, &kept), 0x7bff); /* 65504, the largest f16 */
     assert_int_equal(narrow(GS_WIRE_F16, 65520, &kept), 0x7c00);
     assert_true(isinf(kept));
     assert_int_equal(narrow(GS_WIRE_F16, -1e30f, &kept), 0xfc00);
@@ -139,8 +139,8 @@ static float number(int rank, size_t i) {
     return sinf((float)(i % 1009) + 0.37f * (float)rank) * (float)(1 + i % 13);
 }
 
-/* Each rank rounds its numbers, and the sum may be rounded after each addition: by half a unit in the last place,
- * relative to the largest partial sum of magnitudes. */
+/* Each rank rounds its values, and the sum may be rounded after each addition, each time by half a unit in the last
+ * place of the largest partial sum of magnitudes. */
 static double tolerance(gs_wire wire, int ranks, double sizes) {
     return ldexp(sizes, -fraction_bits(wire) - 1) * (ranks + 1);
 }
@@ -148,7 +148,7 @@ static double tolerance(gs_wire wire, int ranks, double sizes) {
 typedef struct seen {
     gs_wire wire;
     size_t narrow; /* elements from here on belong to the tail */
-    bool rounded;  /* each value must be one that can be sent */
+    bool rounded;  /* each value must be representable in 16 bits */
 } seen;
 
 static void see_message(void *context, const gs_sync_message *m) {
@@ -203,7 +203,7 @@ static gs_status check_count(gs_sync *s, float *x, float *first, size_t count, s
     const gs_sync_observer observer = {&seen_by_me, see_message, see_round, NULL};
     for (size_t i = 0; i < count; i++)
         x[i] = i < count - tail ? number(c->rank, i) : (float)(257 + i % 7 + (size_t)c->rank);
-    x[count] = 4711; /* after the end */
+    x[count] = 4711; /* a guard value after the end */
     s->tail = tail;
     s->observer = &observer;
     gs_status status = gs_sync_run(s, x, count);
@@ -251,7 +251,7 @@ TEST(every_scheme_gives_all_ranks_the_same_bits) {
         gs_test_ranks_checked_ok(&layouts[i], schemes_sum, (void *)&layouts[i]);
 }
 
-/* A sum that exceeds f16 becomes infinity on every rank; other values are not affected. */
+/* A sum beyond the range of f16 becomes infinity on every rank; other values are not affected. */
 static gs_status overflow(gs_comm *c, void *context) {
     (void)context;
     for (int i = 0; gs_sync_schemes()[i]; i++) {
@@ -260,7 +260,7 @@ static gs_status overflow(gs_comm *c, void *context) {
         GS_TRY(gs_sync_create_wire(gs_sync_schemes()[i], c, (gs_sync_array){3, GS_WIRE_F16, 1}, &s));
         gs_status status = gs_sync_run(s, x, 3);
         const char *name = s->scheme->name;
-        bool exchange = s->scheme == &gs_sync_recursive_doubling; /* the last sum is not sent */
+        bool exchange = s->scheme == &gs_sync_recursive_doubling; /* it does not send the last sum */
         gs_sync_free(s);
         GS_TRY(status);
         RANK_CHECK(isinf(x[0]) || (exchange && x[0] == 120000), "%s: 2 * 60000 = %g as f16", name, x[0]);
@@ -282,7 +282,7 @@ static gs_settings settings_for(const char *devices, const char *sync, gs_wire w
     gs_settings s = gs_test_options("--devices %s --model '%s'", devices, MODEL);
     s.sync = sync;
     s.wire = wire;
-    s.batch = 333; /* step 19 has 6 samples, step 20 starts epoch 2 */
+    s.batch = 333; /* step 19 has 6 samples, and step 20 starts epoch 2 */
     s = gs_test_with(s, "--steps 20 --threads 1");
     return s;
 }
@@ -294,7 +294,7 @@ static void counts_are_whole(void *context, int epoch, uint64_t done, uint64_t o
         *(bool *)context = false;
 }
 
-/* The weights are close to those of f32, not equal; in each step all workers hold the same ones. */
+/* The weights are close to those of f32, but not equal; after each step all workers hold the same weights. */
 TEST(training_stays_near_f32) {
     /* seen: at most 1.7e-4 and 3.7e-4, of weights up to 1 */
     const double near[] = {[GS_WIRE_F16] = 5e-4, [GS_WIRE_BF16] = 1.2e-3};

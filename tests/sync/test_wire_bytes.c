@@ -1,10 +1,10 @@
-/* The bytes sent with 16 bits: the counts, the formulas, and what reaches the transport. */
+/* Bytes sent with 16-bit values: the counts, the formulas, and what reaches the transport. */
 #include "tests/support/training.h"
 #include "tests/support/ranks.h"
 
 static const gs_wire formats[] = {GS_WIRE_F16, GS_WIRE_BF16};
 
-/* 2 bytes for each value, 4 for those of the tail: the textbook's formulas, for arrays that ranks divide evenly. */
+/* 2 bytes per value, 4 per value of the tail: the textbook formulas, for arrays that divide evenly among the ranks. */
 TEST(bytes_are_halved) {
     enum { COUNT = 5040 };
     for (int i = 0; gs_sync_schemes()[i]; i++) {
@@ -24,8 +24,8 @@ TEST(bytes_are_halved) {
     assert_int_equal(cost.bytes, 999 * 2 + 4 * 4);
 }
 
-/* The transport's all_reduce as two exchanges: each rank sends 1/N of the array to each of N - 1 others, twice; of the
- * tail all, once. In f32 the count is unknown. */
+/* The transport's all_reduce, done as two exchanges: each rank sends 1/N of the array to each of N - 1 others, twice,
+ * and the whole tail once. For f32 the byte count is unknown. */
 TEST(an_all_reduce_is_two_exchanges) {
     enum { COUNT = 5040, TAIL = 4 };
     for (int ranks = 2; ranks <= 9; ranks++)
@@ -65,7 +65,7 @@ static gs_status inner_recv(gs_comm *c, const gs_envelope *e, void *data, size_t
     return inside->ops->recv(inside, e, data, bytes);
 }
 
-/* Only all_to_all and all_gather: no scheme may rely on others. */
+/* Counts only all_to_all and all_gather: no scheme may use other collectives. */
 static gs_status counted_collective(gs_comm *c, const gs_call *call, const void *in, void *out) {
     RANK_CHECK(call->operation == GS_ALL_TO_ALL || call->operation == GS_ALL_GATHER, "a scheme calls %s",
                gs_operation_name(call->operation));
@@ -133,7 +133,7 @@ TEST(counted_is_what_is_sent) {
 
 static const char MODEL[] = "flatten, linear 16, tanh, linear 10"; /* 12,730 parameters, not divisible by 3 */
 
-/* For all schemes that --sync knows: the mean matches their formulas. */
+/* For all --sync schemes, the mean number of bytes matches the formula. */
 TEST(train_tells_what_the_formula_says) {
     for (int i = 0; gs_sync_schemes()[i]; i++)
         for (size_t f = 0; f < sizeof formats / sizeof *formats; f++) {
@@ -156,7 +156,7 @@ TEST(train_tells_what_the_formula_says) {
         }
 }
 
-/* Messages of the transport's own sum are not counted. */
+/* The messages of a transport's own sum are not counted. */
 TEST(an_own_sum_tells_nothing) {
     gs_settings s =
         gs_test_options("--devices cpu,cpu,cpu --steps 3 --threads 1 --sync allreduce --model '%s'", MODEL);

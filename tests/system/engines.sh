@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# engines.sh PROGRAM: real engines start the processes of gradsum: Slurm's srun on two simulated nodes, torchrun on two
+# engines.sh PROGRAM: real engines start gradsum's processes: Slurm's srun on two simulated nodes, torchrun on two
 # nodes, Open MPI's mpirun, MPICH's mpiexec. Each training must end with the weights of `gradsum launch -n 4`, even if
 # rank 1 is killed at a random operation and Slurm or torchrun restarts the ranks. A missing engine is skipped with a
 # message (with GRADSUM_ENGINES=required it is an error, except for MPICH and torchrun; TORCHRUN=/path/to/torchrun names
@@ -45,7 +45,7 @@ exec "$@"
 END
 draw() { export ENGINES_OPERATION=$((30 + RANDOM % 50)); }
 
-# It was killed, resumed from a checkpoint, and has the weights of the undisturbed run.
+# The run was killed, resumed from a checkpoint, and has the undisturbed run's weights.
 check_struck() { # name output
     if grep -q 'kill at operation' "$2" && grep -q 'resume  .*safetensors' "$2"; then
         check "$1, struck at operation $ENGINES_OPERATION" "$2"

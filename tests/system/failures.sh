@@ -58,7 +58,7 @@ for way in $schemes; do
     case $way in auto | local | async) ;; *) ways+=("--sync $way") ;; esac # a choice among others; two strategies above
 done
 
-# Sets `run`, the words of a run, and `size`, its number of workers.
+# Sets `run`, a run's command line, and `size`, its number of workers.
 make_run() { # place way
     local transport=${1%:*} shape=${1#*:} processes threads devices=cpu i
     processes=${shape%x*} threads=1
@@ -199,7 +199,7 @@ processes_left() {
     done
 }
 
-# When mpirun ends, the ranks that it has killed may still be ending.
+# When mpirun has ended, ranks that it killed may still be ending.
 left_behind() {
     local tries=0
     while [[ $place == mpi* ]] && [ -n "$(processes_left)" ] && ((tries++ < 600)); do sleep 0.1; done
@@ -212,7 +212,7 @@ left_behind() {
 judge_resumed() {
     local never=
     [[ $way != *async* ]] || return
-    # Collectives made of messages may add in another order: so use them here too (src/comm/inject/inject.h).
+    # Collectives made of messages may add in another order, so they are used here too (src/comm/inject/inject.h).
     [ $kind != drop ] || never=drop:rank=0,operation=1000000000
     timeout=$LONG && make_run "$place" "$way" # no fault occurs now
     start "$never" --checkpoint "$work/kept" --resume "$work/kept"
@@ -278,7 +278,7 @@ strike() { # timeout
     [ $status = 0 ] || judge_resumed >>"$work/wrong"
 }
 
-# A timeout that may be too short for a busy machine.
+# Whether the timeout may have been too short for a busy machine.
 may_be_too_short() { ! grep -qvE '^(nothing was struck|it took|last:|does not (say|name)) ?' "$work/wrong"; }
 
 draw_and_strike() {

@@ -29,7 +29,7 @@ for ((k = 0; k < draws; k++)); do
     run=(train $way --threads 1 --model "flatten, linear 64, tanh, linear 10" --batch 600 --epochs 9 --steps $STEPS)
     "$program" launch $size -- "${run[@]}" >"$work/whole" 2>"$work/err" || wrong "$way"
     mkdir "$work/tmp" && segments >"$work/shm"
-    timeout=30 && [ $how = kill ] || timeout=2 # after a kill no rank may wait for it
+    timeout=30 && [ $how = kill ] || timeout=2 # after a kill no rank may wait for the timeout
     : >"$work/out"
     slow=(--slow 0:25) again=(--restarts 5) said="restart 1 of 5: it"
     case $from in

@@ -1,4 +1,4 @@
-/* --sync async: no worker waits for all the others. The group async is short enough for ThreadSanitizer too; accuracy
+/* --sync async: no worker waits for all the others. The test group async is short enough for ThreadSanitizer; accuracy
  * is not. */
 #include "tests/support/training.h"
 
@@ -10,7 +10,7 @@ static uint64_t sum_of(const uint64_t *count, size_t n) {
     return sum;
 }
 
-/* K = 0 equals the synchronous parameter server, to the bit: momentum, weight decay, ragged batches, empty parts. */
+/* K = 0 equals the synchronous parameter server bit for bit, with momentum, decay, uneven batches and empty parts. */
 TEST(async_with_k_0_is_synchronous) {
     static const char *const devices[] = {"cpu", "cpu,cpu", "cpu,cpu,cpu", "cpu,cpu,cpu,cpu,cpu,cpu,cpu,cpu"};
     for (size_t i = 0; i < sizeof devices / sizeof *devices; i++) {
@@ -41,7 +41,7 @@ TEST(async_with_k_0_between_processes) {
     }
 }
 
-/* The bound holds when it is reached: a slow worker lets the others run K steps ahead, and no further. */
+/* A slow worker lets the others run K steps ahead, and no further. */
 TEST(async_keeps_its_bound) {
     for (int k = 1; k <= 3; k += 2) {
         gs_settings s = gs_test_settings("cpu,cpu,cpu --model 'flatten, linear 10' --sync async --slow 2:20");
@@ -58,9 +58,9 @@ TEST(async_keeps_its_bound) {
     }
 }
 
-/* Training is as accurate for any order of gradients. It uses plain SGD, where a gradient moves the weights once:
- * momentum at its usual rate is near the limit of stability, which staleness lowers. The rate falls to 0, since with
- * large last steps the test result depends on which gradient came last. */
+/* Training is equally accurate for any order of gradients. It uses plain SGD, where a gradient moves the weights only
+ * once: the usual momentum is near the limit of stability, which staleness lowers. The rate decays to 0, since with
+ * large last steps the test result would depend on which gradient came last. */
 TEST_IN(accuracy, async_is_as_accurate) {
     gs_settings s = gs_test_options("--model 'flatten, linear 64, relu, linear 10' --devices cpu,cpu,cpu,cpu "
                                     "--threads 1 --momentum 0 --lr 0.1 --schedule cosine --epochs 8");
@@ -69,7 +69,7 @@ TEST_IN(accuracy, async_is_as_accurate) {
     gs_result r = gs_test_train(&s);
     assert_true(r.test_accuracy >= synchronous.test_accuracy - 0.01);
     assert_near(r.test_loss, synchronous.test_loss, 0, 0.01);
-    assert_true(r.staleness.counts > 1); /* it was asynchronous */
+    assert_true(r.staleness.counts > 1); /* the run really was asynchronous */
 }
 
 TEST(async_tells_its_staleness) {
@@ -87,7 +87,7 @@ TEST(async_tells_its_staleness) {
     assert_prints(2, "local, async", "train --sync nobody --steps 1");
 }
 
-/* One worker fails: all end with its message, including those that wait at the server. */
+/* If one worker fails, all end with its message, including those that wait at the server. */
 static int failing_rank;
 
 static void fail_at_step_5(gs_worker *w) {

@@ -10,7 +10,7 @@ static const char MODEL[] = "conv 4 3x3 stride 2 pad 1 no_bias, batch_norm, tanh
 
 static gs_settings settings(const char *devices) {
     gs_settings s = gs_test_settings("%s --batch %d --steps %d --model '%s'", devices, BATCH, STEPS, MODEL);
-    s.verify = 1; /* weights and running statistics, after each step */
+    s.verify = 1; /* compares weights and running statistics after each step */
     return s;
 }
 
@@ -35,10 +35,10 @@ static void assert_apart(const gs_result *a, const gs_result *b, const char *wha
         fail_msg("%s: weights and statistics differ by only %g", what, difference(a, b));
 }
 
-/* Rounding. Seen: 7e-7. */
+/* The error allowed for rounding; 7e-7 was seen. */
 static const double ROUNDING = 1e-5;
 
-/* A run with these options, and one with each of `ways` in addition. */
+/* Compares a run with these options with runs that also use each of `ways`. */
 static void ways(double most, const char *options, const char *const *ways) {
     const gs_settings s = gs_test_with(settings("cpu"), "%s", options);
     const gs_result one = gs_test_train(&s);
@@ -66,7 +66,7 @@ TEST(local_is_that_of_each_worker) {
     assert_apart(&two, &one, "two workers, local");
 }
 
-/* Groups of 10 samples: batches of 240, divided over workers, passes and micro-batches; two steps of epoch 2. */
+/* Groups of 10 samples, batches of 240, divided among workers, passes and micro-batches; two steps of epoch 2. */
 TEST(ghosts_do_not_depend_on_the_cut) {
     ASSERT_WITHIN(0, "--steps 27 --batch 240", "--batch-norm ghost:240");
     ASSERT_WITHIN(ROUNDING, "--steps 27 --batch 240 --batch-norm ghost:10", ON_2, ON_3 "--accumulate 2",
@@ -77,28 +77,28 @@ TEST(ghosts_do_not_depend_on_the_cut) {
     assert_apart(&ghosts, &global, "groups of 10");
 }
 
-/* Groups of 16 in batches of 330, the last group with 10; the last batch of the epoch, the 19th, has 60 samples in 4
- * groups. */
+/* Groups of 16 samples in batches of 330, with 10 in the last group; the epoch's last batch, the 19th, has 60 samples
+ * in 4 groups. */
 TEST(groups_are_dealt_out_whole) {
     ASSERT_WITHIN(ROUNDING, "--steps 20 --batch 330 --batch-norm ghost:16", ON_3,
                   "--devices cpu,cpu,cpu,cpu,cpu --accumulate 2", "--accumulate 5", ON_2 "--micro-batch 48",
                   ON_2 "--exact");
 }
 
-/* With each kind of statistics. The last batch has 6 samples: two of the 8 virtual shards are empty. */
+/* --exact with each kind of statistics. The last batch has 6 samples, so two of the 8 virtual shards are empty. */
 TEST(exact_to_the_bit) {
     ASSERT_WITHIN(0, "--exact --steps 5 --batch-norm local", ON_2, ON_4, ON_8);
     ASSERT_WITHIN(0, "--exact --steps 5 --batch 240 --batch-norm ghost:10", ON_2, ON_4, ON_8);
     ASSERT_WITHIN(0, "--exact", ON_2, ON_4, ON_8);
 }
 
-/* The same as without --exact, up to rounding, even for layers inside containers; and between processes. */
+/* --exact gives the same as without, up to rounding, even for layers inside containers and between processes. */
 TEST(exact_is_that_of_one_worker) {
     static const char *const runs[] = {"train", "train --devices cpu,cpu,cpu,cpu,cpu,cpu,cpu,cpu",
                                        "launch -n 2 -- train", "launch -n 2 -- train --devices cpu,cpu"};
     const char *first = NULL;
     gs_settings s = settings("cpu");
-    s.label_smoothing = 0.1f; /* of all virtual shards */
+    s.label_smoothing = 0.1f; /* counts the samples of all virtual shards */
     gs_result one = gs_test_train(&s);
     s = gs_test_with(s, "--exact --devices cpu,cpu");
     gs_result exact = gs_test_train(&s);
@@ -114,7 +114,7 @@ TEST(exact_is_that_of_one_worker) {
     }
 }
 
-/* Shards that wait for a sum also end when another worker is lost. */
+/* Shards that wait for a sum also stop waiting when another worker is lost. */
 TEST(exact_with_a_worker_that_hangs) {
     gs_settings s = gs_test_with(settings("cpu,cpu"), "--exact --timeout 0.5 --slow 1:3000");
     assert_train_fails(GS_E_PEER, "", &s);
@@ -176,13 +176,13 @@ TEST(what_a_user_types) {
                        "train --model softmax --steps 3 --threads 1", "", "--batch-norm local");
 }
 
-/* The saved weights give the same loss again, which requires the running statistics. */
+/* The saved weights reproduce the loss, which requires the running statistics. */
 TEST(saved_with_the_weights) {
     const char *path = gs_test_format("%s/norm.safetensors", gs_test_folder());
     gs_settings s = gs_test_with(settings("cpu,cpu"), "--save %s", path);
     gs_result trained = gs_test_train(&s);
     assert_int_equal(trained.params, PARAMS);
-    for (size_t i = 0; i < 4; i++) { /* of the first layer: far from their initial values 0 and 1 */
+    for (size_t i = 0; i < 4; i++) { /* the first layer's, far from their initial values 0 and 1 */
         assert_true(fabsf(trained.weights[PARAMS + i]) > 0);
         assert_true(trained.weights[PARAMS + 4 + i] > 0 &&
                     fabsf(trained.weights[PARAMS + 4 + i] - 1) > 1e-3f);

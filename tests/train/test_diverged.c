@@ -1,4 +1,4 @@
-/* Training that diverges: all workers end together with a message, and no file of weights is lost. */
+/* When training diverges, all workers end together with a message, and no weight file is lost. */
 #include "tests/support/training.h"
 
 #include <math.h>
@@ -13,7 +13,7 @@ static gs_settings wild(const char *devices, const char *sync) {
 static void diverges(const char *devices, const char *sync) {
     const gs_settings s = wild(devices, sync);
     assert_train_fails(GS_E_DIVERGED, "diverged at step ", &s);
-    /* The loss passes inf before nan: asynchronous workers may see either one first. */
+    /* the loss becomes inf before nan; asynchronous workers may see either one first */
     if (!strstr(gs_message(), ": the loss is nan; wanted a finite number") &&
         !strstr(gs_message(), ": the loss is inf; wanted a finite number"))
         fail_msg("%s on %s: %s", sync, devices, gs_message());
@@ -32,7 +32,7 @@ TEST(every_way_to_train_says_so) {
     diverges("cpu,cpu", "--exact");
 }
 
-/* One value of the last worker's weights: the first bias of the first layer. */
+/* Damages one of the last worker's weights: the first bias of the first layer. */
 static uint64_t harm_after;
 static float harm;
 
@@ -42,7 +42,7 @@ static void harm_last_worker(gs_worker *w) {
                                     sizeof harm));
 }
 
-/* If workers do not meet in each step, only one knows at first; all end, and name its step. */
+/* If workers do not exchange data in each step, at first only one knows; still all end, and name its step. */
 TEST(what_one_worker_sees_ends_all) {
     static const char *const ways[] = {"", "--sync local --every 5", "--sync async --staleness 0"};
     harm_after = 2;
@@ -56,7 +56,7 @@ TEST(what_one_worker_sees_ends_all) {
     }
 }
 
-/* A unit that is minus infinity before its relu is 0 after it: no loss shows it, but the weights are not valid. */
+/* A unit that is minus infinity before its relu is 0 after it: no loss reveals it, but the weights are invalid. */
 TEST(weights_are_looked_at) {
     harm_after = 4;
     harm = -INFINITY;
@@ -111,7 +111,7 @@ TEST(a_good_file_is_kept) {
     assert_prints(0, "loss nan", "eval --keep-going --load %s", path);
 }
 
-/* Inference with such weights fails unless requested; an older file of logits is kept. */
+/* Inference with such weights fails unless explicitly allowed; an older file of logits is kept. */
 TEST(inference_fails_too) {
     char *output;
     const char *path = gs_test_format("%s/w.safetensors", gs_test_folder());
@@ -172,7 +172,7 @@ TEST(the_last_event_says_how_it_ended) {
     }
 }
 
-/* No process is reported as lost. */
+/* Between processes, too, the divergence is reported, not a lost process. */
 TEST(between_processes) {
     static const char *const ways[] = {"", "--sync local --every 4", "--sync async --staleness 1"};
     for (int i = 0; i < 6; i++) {
@@ -191,7 +191,7 @@ TEST(one_process_speaks) {
         fail_msg("%s", output);
 }
 
-/* With a rule, --lr is not the rate: batch 512 instead of 128 makes it four times as high after the warm-up. */
+/* With --lr-rule the rate is not --lr: batch 512 instead of 128 makes it four times as high after the warm-up. */
 TEST(the_rate_of_the_step_is_named) {
     assert_prints(1, "this step's rate was 4e+06, from --lr 1e+06: try a smaller one",
                   "train " WILD " --batch 512 --lr-rule linear");

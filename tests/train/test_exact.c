@@ -1,4 +1,4 @@
-/* --exact and --verify: the same weights to the bit, and the check that they are. */
+/* --exact gives the same weights bit for bit, and --verify checks that workers agree. */
 #include "tests/support/training.h"
 
 TEST(exact_gives_one_sha256) {
@@ -19,8 +19,8 @@ TEST(exact_gives_one_sha256) {
     }
 }
 
-/* Empty virtual shards, dropout, weight decay, and micro-batches within a virtual shard; the result also equals that of
- * plain training up to rounding. */
+/* Tests empty virtual shards, dropout, weight decay, and micro-batches within a virtual shard. The result also equals
+ * plain training's up to rounding. */
 TEST(exact_holds_for_ragged_batches) {
     gs_test_exact(gs_test_settings("cpu"));
 }
@@ -45,7 +45,7 @@ TEST(exact_refuses_what_it_cannot_hold) {
 typedef struct harm {
     const char *options;
     int rank;
-    const char *tensor; /* one bit of its first float is changed */
+    const char *tensor; /* a bit of this tensor's first float is flipped */
     uint64_t step;
     const char *wanted;
 } harm;
@@ -68,10 +68,10 @@ static void do_harm(gs_worker *w) {
     gs_bug("no tensor of worker %d is named %s", w->comm->rank, done->tensor);
 }
 
-/* A change between two checks is found by the next check. If most workers agree, the deviating one is named, even rank
- * 0; of two workers no one can say which is right. In stages and groups, ranks that hold the same data are compared:
- * for three replicas of two stages of lenet, ranks 0 to 2 and 3 to 5; for a divided tensor, the same part in the other
- * replica; for any other tensor, all ranks. */
+/* The next check finds a change made between two checks. If most workers agree, the deviating one is named, even rank
+ * 0; with two workers it is unknown which one is right. In stages and groups, ranks that hold the same data are
+ * compared: with three replicas of two stages of lenet, ranks 0 to 2 and 3 to 5; for a divided tensor, the same part in
+ * the other replica; for any other tensor, all ranks. */
 TEST(verify_names_step_worker_and_layer) {
 #define STAGES                                                                                               \
     ON_6 "--model lenet --pipeline 2 --pipeline-cut 3 --batch 96 --steps 5 --micro-batches 2 --verify 1"
@@ -94,7 +94,7 @@ TEST(verify_names_step_worker_and_layer) {
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         gs_settings s = gs_test_base(cases[i].options);
-        gs_test_train(&s); /* undamaged, it passes */
+        gs_test_train(&s); /* without damage the check passes */
         s.test_hook = do_harm;
         done = &cases[i];
         assert_train_fails(GS_E_DIFFER, cases[i].wanted, &s);

@@ -10,10 +10,10 @@ enum { STEPS = 3 }; /* plain loops are slow enough without a sanitizer */
 enum { STEPS = 5 };
 #endif
 
-/* If the input of a relu, or the difference of two numbers that a max_pool compares, is within rounding of 0, one
- * program may pass a gradient that the other one stops. That is no error, and 20 steps sometimes met it. The effect is
- * proportional to the learning rate: weights of mlp differed by 1.4e-5 with 0.005 (seed 3), so by 3e-6 with 0.001.
- * Errors are larger: with 0.001, leaving a sample out of one step changes weights of either model by 5e-5. */
+/* If a relu's input, or the difference of two numbers that a max_pool compares, is 0 up to rounding, one program may
+ * pass a gradient that the other one stops. That is not an error, and sometimes happened in 20 steps. The effect is
+ * proportional to the learning rate: with 0.005, weights of mlp differed by 1.4e-5 (seed 3), so with 0.001 by 3e-6.
+ * Real errors are larger: with 0.001, leaving a sample out of one step changes weights of either model by 5e-5. */
 static const float LEARNING_RATE = 0.001f;
 static const double TOLERANCE = 1e-5;
 
@@ -50,7 +50,7 @@ static void the_library_has_the_same_weights(const char *model, int workers, con
                      model, workers, scheme, (int)STEPS, i, (double)weights[i], (double)r.weights[i]);
 }
 
-/* A single worker sends nothing, for any scheme. */
+/* A single worker sends nothing, with any scheme. */
 static void one_worker(void **state) {
     the_library_has_the_same_weights(*state, 1, "ps");
 }
@@ -80,7 +80,7 @@ TEST(wrong_use_is_explained) {
     fails("compressed", text);
 }
 
-/* It can be read in an hour. */
+/* The file must be short enough to read in an hour. */
 TEST(it_is_short) {
     FILE *file = fopen(gs_test_source("lessons/in-one-file/train.c"), "r");
     int lines = 0;

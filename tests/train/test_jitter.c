@@ -58,7 +58,7 @@ TEST(pauses_are_drawn_from_the_seed) {
             double seconds = gs_jitter_seconds(&j, 7, 3, step);
             assert_true(seconds == 0 || seconds == 0.5);
             pauses += seconds > 0;
-            assert_true(gs_jitter_seconds(&j, 7, 2, step) == 0); /* no pause was given for it */
+            assert_true(gs_jitter_seconds(&j, 7, 2, step) == 0); /* this rank has no pause */
         }
         /* 5 standard deviations of a binomial distribution; these draws are always the same */
         assert_near(pauses, shares[s] * STEPS, 5 * sqrt(STEPS * shares[s] * (1 - shares[s])), 0);
@@ -70,7 +70,7 @@ TEST(pauses_are_drawn_from_the_seed) {
     assert_near(agree(&j, 7, 3, 7, 1), 0.68 * STEPS, 5 * sqrt(STEPS * 0.68 * 0.32), 0);
 }
 
-/* With every strategy the worker pauses as often as it should: the time has this lower bound. */
+/* With every strategy the worker pauses as often as it should, which gives a lower bound for the time. */
 TEST(a_run_pauses) {
     static const char *const syncs[] = {"ps", "async", "local"};
     for (size_t i = 0; i < sizeof syncs / sizeof *syncs; i++) {

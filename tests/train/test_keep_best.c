@@ -1,7 +1,7 @@
 /* train --keep best: the saved weights are those of the epoch with the highest test accuracy. */
 #include "tests/support/program.h"
 
-/* The best test accuracy of the epochs in the JSON lines, and what the last line reports about the kept epoch. */
+/* Reads the epochs' best test accuracy from the JSON lines, and what the last line says about the kept epoch. */
 static void read_lines(char *output, double *best, int *best_epoch, double *last, int *kept) {
     *best = -1;
     *best_epoch = *kept = 0;
@@ -24,7 +24,7 @@ TEST(the_best_epoch_is_saved) {
                                        "launch -n 2 -- train",
                                        "train --devices cpu,cpu --sync async --staleness 1",
                                        "train --devices cpu,cpu --sync local --every 4"};
-    bool differs = false; /* in some run the best epoch must not be the last one, to test anything */
+    bool differs = false; /* in some run the best epoch must not be the last */
     for (size_t i = 0; i < sizeof runs / sizeof *runs; i++) {
         const char *path = gs_test_format("%s/best.safetensors", gs_test_folder());
         char *output = gs_test_output(

@@ -1,4 +1,4 @@
-/* What a program that uses the library directly needs: a model of layers, data from memory, targets. */
+/* Features for programs that use the library directly: models built from layers, data from memory, targets. */
 #include <math.h>
 #include "layer/make.h"
 #include "model/model_text.h"
@@ -10,7 +10,7 @@
 
 static const gs_shape image = {2, 8, 8, 0};
 
-/* Parsed, written, and parsed again: the same text, the same parameters. */
+/* A net that is parsed, written and parsed again has the same text and the same parameters. */
 TEST(text_of_a_net) {
     const char *texts[] = {
         "linear 10",
@@ -47,7 +47,7 @@ TEST(model_of_layers_is_that_of_the_text) {
     for (int p = 0; p < a->param_count; p++) assert_string_equal(a->param[p]->name, b->param[p]->name);
 }
 
-/* The model owns the net even when its creation fails: a leak ends this test under AddressSanitizer. */
+/* The model owns the net even if creating the model fails; AddressSanitizer would report a leak. */
 TEST(nets_that_cannot_be) {
     gs_device *cpu = gs_test_devices(NULL)[0];
     assert_no_model(GS_E_MEMORY, "layers of a model", NULL, .net = NULL, .in = image);
@@ -83,7 +83,7 @@ static void fit_open(fit *f, gs_device *d) {
     f->targets = gs_test_put(d, targets, sizeof targets);
 }
 
-/* Forward and loss. The outputs are read back, and the sum of losses is computed again here, in double. */
+/* Computes forward and the loss. Reads the outputs back, and computes the sum of losses again here, in double. */
 static double loss_of(fit *f, gs_mem *logits) {
     float y[FIT_SAMPLES * FIT_OUTPUTS], stats[GS_STATS];
     double sum = 0;
@@ -132,7 +132,7 @@ TEST(targets_by_finite_differences) {
 
 enum { LINE = 200, LINE_INPUTS = 2 };
 
-/* Points of the plane t = 3 a - 2 b + 1, and of a second plane t = a + b. */
+/* Points on the plane t = 3 a - 2 b + 1, and on a second plane t = a + b. */
 static gs_dataset *plane(int outputs, size_t count, uint32_t salt) {
     float x[LINE * LINE_INPUTS], t[LINE * 2];
     for (size_t i = 0; i < count; i++) {

@@ -3,8 +3,8 @@
 
 /* ---- --sync local ---- */
 
-/* H = 1 is the synchronous step, for parts of unequal size (333 samples over 2 to 4 workers; the last batch, of 6,
- * leaves two of 8 workers without any). It holds for plain SGD, and also with momentum, because the velocity is
+/* H = 1 equals the synchronous step, even if parts differ in size (333 samples over 2 to 4 workers; the last batch, of
+ * 6, leaves two of 8 workers without any). This holds for plain SGD and also with momentum, because the velocity is
  * averaged too. */
 TEST(local_sgd_with_h_1_is_synchronous) {
     static const char local[] = "--sync local --every 1";
@@ -14,16 +14,16 @@ TEST(local_sgd_with_h_1_is_synchronous) {
                              gs_test_format(ON_8 "%s", local));
 }
 
-/* One step in parts of 3 and 2 samples, plain SGD, no weight decay: the average with weights 3/5 and 2/5 is the step on
- * all 5. Equal weights would give another result. The epoch ends before 7 steps, and then averages. */
+/* One step of plain SGD without weight decay, on parts of 3 and 2 samples: the average with weights 3/5 and 2/5 equals
+ * the step on all 5. Equal weights would give another result. The epoch ends before 7 steps, and so averages. */
 TEST(local_sgd_weighs_by_samples) {
     assert_ways_are_near(ON_2
                          "--model 'flatten, linear 10' --batch 5 --steps 1 --momentum 0 --weight-decay 0",
                          "--sync local --every 7");
 }
 
-/* All copies are equal after each average (--verify), the run repeats to the bit, and it learns; with H > 1 it is a
- * different algorithm from the synchronous one. */
+/* All copies are equal after each average (--verify), the run is repeatable bit for bit, and it learns. With H > 1 the
+ * algorithm differs from the synchronous one. */
 TEST(local_sgd_averages_and_learns) {
     gs_settings s = gs_test_settings("cpu,cpu,cpu");
     gs_result synchronous = gs_test_train(&s);

@@ -1,4 +1,4 @@
-/* --precision: whole runs whose products are in 16 bits, and the loss scale of f16. */
+/* --precision: whole runs with 16-bit products, and the loss scale for f16. */
 #include "tests/support/devices.h"
 #include "tests/support/training.h"
 
@@ -46,7 +46,7 @@ typedef struct updated {
     double norm;
 } updated;
 
-/* Two updates with gradients of about 1e-3 times the scale; the second has `spoiled` as one element. */
+/* Two updates with gradients of about 1e-3 times the scale; in the second, one element is `spoiled`. */
 static updated update_twice(gs_device *d, const gs_optimizer_ops *ops, float scale, float clip,
                             float spoiled) {
     updated u;
@@ -85,7 +85,7 @@ TEST(scaled_gradients_give_the_same_update) {
             }
 }
 
-/* The weights, the vectors and Adam's count of updates all stay unchanged. */
+/* Weights, vectors and Adam's count of updates all stay unchanged. */
 TEST(nothing_is_updated_by_infinity) {
     static const gs_optimizer_ops *const all[] = {&gs_sgd, &gs_adam};
     const float bad[] = {INFINITY, -INFINITY, NAN};
@@ -102,7 +102,7 @@ TEST(nothing_is_updated_by_infinity) {
 
 /* ---- whole runs ---- */
 
-/* The first scale makes the gradients infinite at once: the first logits are far apart. */
+/* The first logits are far apart, so the first scale makes the gradients infinite at once. */
 static const char FAR_APART[] = "flatten, linear 16 std 2, tanh, linear 16 std 50, linear 10 std 50";
 
 static gs_settings settings_of(gs_precision p, const char *devices) {
@@ -120,7 +120,7 @@ static void look(gs_worker *w) {
     scale = w->optimizer->loss_scale.scale;
 }
 
-/* --verify compares the weights after each step: it would detect a step that only one worker skipped. */
+/* --verify compares the weights after each step, so it would detect a step that only one worker skips. */
 TEST(all_workers_skip_the_same) {
     static const char *const ways[] = {"cpu",
                                        "cpu,cpu,cpu --sync ring --wire f16",
@@ -143,8 +143,8 @@ TEST(all_workers_skip_the_same) {
     }
 }
 
-/* The same as in f32 up to the rounding of numbers of this size: 12 steps of rate 0.05, products with errors of at most
- * 2 units at 1, gradients of magnitude at most 1. */
+/* The weights equal those of f32 up to rounding: 12 steps of rate 0.05, products with errors of at most 2 units at 1,
+ * gradients of magnitude at most 1. */
 static void near_to_f32_on(const char *device) {
     gs_settings s = settings_of(GS_PRECISION_F32, device);
     const gs_result f32 = gs_test_train(&s);
@@ -164,7 +164,7 @@ TEST(near_to_f32) {
     if (gs_test_has_opencl()) near_to_f32_on("cl");
 }
 
-/* The bits of products depend only on the sizes, so --exact also holds in 16 bits; and for any number of threads. */
+/* The bits of products depend only on the sizes, so --exact also holds in 16 bits, and for any number of threads. */
 TEST(the_same_bits) {
     static const char *const precisions[] = {"bf16", "f16"};
     for (int p = 0; p < 2; p++) {
@@ -237,7 +237,7 @@ TEST(what_it_says) {
     assert_prints(0, "done", "train --model softmax --sync local --every 2 --precision bf16 --steps 3");
 }
 
-/* One pixel of 1e8 in each sample: it and its gradient are infinite in f16 with any scale; the loss is finite. */
+/* Each sample has a pixel of 1e8, which is infinite in f16, as is its gradient with any scale; the loss is finite. */
 TEST(no_scale_will_do) {
     enum { N = 40, PIXELS = 16 };
     static float x[N * PIXELS];
@@ -254,7 +254,7 @@ TEST(no_scale_will_do) {
     s.steps = 0;
     assert_train_fails(GS_E_DIVERGED,
                        "diverged at step 63: gradients in f16 are not finite with the least loss scale", &s);
-    s.steps = 3; /* in fewer steps than it takes to reach the least scale */
+    s.steps = 3; /* fewer steps than it takes to reach the smallest scale */
     assert_train_fails(GS_E_DIVERGED, "not finite with a loss scale of 32 (updates left out: all 3)", &s);
     s.steps = 0;
     s.keep_going = true;

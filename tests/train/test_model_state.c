@@ -1,4 +1,4 @@
-/* State that is not learned, with every strategy: the same on all workers, and the mean over all samples. */
+/* State that is not learned, with every strategy: it is the same on all workers, and the mean over all samples. */
 #include <math.h>
 #include "data/order.h"
 #include "layer/make.h"
@@ -65,7 +65,7 @@ static float input(size_t i) {
     return sinf((float)i) + 0.1f * (float)(i % WIDTH);
 }
 
-/* SAMPLES tokens, this many per sample. */
+/* A set of SAMPLES tokens, this many per sample. */
 static gs_dataset *make_set(int tokens) {
     float x[SAMPLES * WIDTH];
     int32_t labels[LABELS];
@@ -77,7 +77,7 @@ static gs_dataset *make_set(int tokens) {
     return gs_test_set(gs_dataset_from_token_labels("waves", count, in, x, tokens, labels, &set), &set);
 }
 
-/* A worker whose model no settings can express. */
+/* Gives a worker a model that no settings can express. */
 static gs_status change_model(gs_worker *w) {
     gs_layer *const layers[] = {gs_linear(WIDTH, true), gs_layer_new(&centre, sizeof(gs_layer), 0),
                                 gs_linear(CLASSES, true)};
@@ -108,7 +108,7 @@ static gs_status train(gs_comm *comm, void *context) {
 
 static gs_settings plain(void) {
     gs_settings s = gs_settings_default();
-    s.model = "linear 4"; /* until change_model */
+    s.model = "linear 4"; /* replaced by change_model */
     s = gs_test_with(s, "--batch %d --epochs %d --threads 1", BATCH, EPOCHS);
     return s;
 }
@@ -168,7 +168,7 @@ TEST(state_is_the_mean_over_all_samples) {
     run(s, 1, alone);
     assert_close(alone + PARAMS, mean, 0, WIDTH);
 
-    s.verify = 1; /* after each step, of weights and state */
+    s.verify = 1; /* compares weights and state after each step */
     is_close(s, WORKERS, alone, 0, SAVED);
     s.accumulate = 2;
     is_close(s, 2, alone, 0, SAVED);

@@ -1,6 +1,5 @@
-/* In steady state a training step allocates no memory, and neither does a collective between threads. (Between
- * processes Gloo allocates in each call, and OpenCL uses its own memory: see src/comm/gloo/gloo_c.h.)
- */
+/* In steady state neither a training step nor a collective between threads allocates memory. (Between processes Gloo
+ * allocates in each call, and OpenCL uses its own memory: see src/comm/gloo/gloo_c.h.) */
 #include "tests/support/training.h"
 #include "tests/support/heap.h"
 #include "tests/support/ranks.h"
@@ -19,7 +18,7 @@ static void begin_counting(void) {
 }
 
 static void assert_nothing_was_allocated(const char *what) {
-    assert_false(atomic_load(&gs_test_allocated.counting)); /* the end of the count was reached */
+    assert_false(atomic_load(&gs_test_allocated.counting)); /* counting has ended */
     if (atomic_load(&gs_test_allocated.count) > 0)
         fail_msg("%s: %d allocations, the first of %zu bytes, called from %p", what,
                  atomic_load(&gs_test_allocated.count), atomic_load(&gs_test_allocated.first_bytes),
@@ -27,7 +26,7 @@ static void assert_nothing_was_allocated(const char *what) {
 }
 
 TEST(the_count_counts) {
-    void *volatile memory; /* or the compiler removes unused code */
+    void *volatile memory; /* volatile, or the compiler would remove unused code */
     void *aligned = NULL;
     begin_counting();
     free(memory = malloc(1));
@@ -43,7 +42,7 @@ TEST(the_count_counts) {
 
 /* ---- steps ---- */
 
-/* 6000 samples in batches of 300: an epoch of 20 steps. All kinds of layers that own memory. */
+/* 6000 samples in batches of 300 are an epoch of 20 steps. The model has all kinds of layers that own memory. */
 static const char MODEL[] =
     "conv 4 3x3 stride 2 pad 1, relu, max_pool 2, flatten, dropout 0.25, linear 16, tanh, linear 10";
 static uint64_t warm = 6, end = 16;
@@ -81,7 +80,7 @@ TEST(a_step_of_one_worker_allocates_nothing) {
     assert_steps_allocate_nothing(&s, "1 worker, lenet");
 }
 
-/* With the layers of sequences: 60 samples in batches of 3 give 20 steps. */
+/* With layers for sequences; 60 samples in batches of 3 give 20 steps. */
 TEST(a_step_of_a_transformer_allocates_nothing) {
     enum { SAMPLES = 60, LENGTH = 7 };
     static float x[SAMPLES * LENGTH];
@@ -111,7 +110,7 @@ TEST(a_step_of_every_scheme_allocates_nothing) {
     }
 }
 
-/* 13 MB of gradients: messages between threads are longer than 4 MB, even those of a third of the array. */
+/* With 13 MB of gradients, messages between threads exceed 4 MB, even those with a third of the array. */
 TEST(a_step_with_a_large_gradient_allocates_nothing) {
     const uint64_t before[2] = {warm, end};
     for (const gs_sync_scheme *const *scheme = gs_sync_schemes(); *scheme; scheme++) {
@@ -153,7 +152,7 @@ TEST(a_step_of_every_mode_allocates_nothing) {
 
 enum { COUNT = 5000, ROUNDS = 20, WARM_ROUNDS = 8 };
 
-/* All calls, with messages of several lengths, two in flight; also on memory that the ranks own. */
+/* Makes all calls, with messages of several lengths, two in flight; also on memory that the ranks own. */
 static gs_status all_calls(gs_comm *c, void *in, void *out) {
     int next = (c->rank + 1) % c->size, last = (c->rank + c->size - 1) % c->size;
     for (size_t n = 1; n <= COUNT; n *= 70) {
@@ -192,9 +191,9 @@ TEST(collectives_between_threads_allocate_nothing) {
     }
 }
 
-/* Long messages to rank 0 and back, like those of a parameter server. In training it is a matter of luck whether one
- * message is in flight at a time, or all at once because rank 0 is late. Here the first rounds do the former, the later
- * ones the latter. */
+/* Long messages to rank 0 and back, as with a parameter server. In training it is a matter of luck whether one message
+ * is in flight at a time or, if rank 0 is late, all at once. Here the first rounds do the former, and the later ones
+ * the latter. */
 static gs_status serve_late(gs_comm *c, void *context) {
     (void)context;
     enum { LONG = (4 << 20) + 1 };
@@ -227,7 +226,7 @@ TEST(long_messages_allocate_nothing_however_late) {
     assert_nothing_was_allocated("4 threads");
 }
 
-/* Also where the leaders' memory is used: Gloo is not used once all ranks have met. */
+/* This includes the leaders' memory: Gloo is not used once all ranks have met. */
 TEST(collectives_in_shared_memory_allocate_nothing) {
     static const gs_test_layout layouts[] = {{"3 processes", 3, {1, 1, 1}},
                                              {"2 processes of 2 threads", 2, {2, 2}}};

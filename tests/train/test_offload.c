@@ -26,7 +26,7 @@ TEST(a_file_has_no_name) {
     gs_mapped_free(memory, 5000 * sizeof *x);
 }
 
-/* Data that is dropped at any moment comes back with the same numbers. */
+/* Data that is dropped at any time comes back unchanged. */
 TEST(what_is_dropped_comes_back) {
     enum { COUNT = 100000, PIECE = 7001 };
     gs_device *cpu = gs_test_device("cpu", 1);
@@ -58,7 +58,7 @@ static struct {
     atomic_int moved, copied;
 } copies;
 
-/* Called in the thread that fetches, which is as slow as possible: nothing is done before the owner waits for it. */
+/* Called in the fetching thread, which is as slow as possible: it does nothing before the owner waits for it. */
 static void move(void *context, uint64_t step, const gs_offload_transfer *moved) {
     (void)context, (void)step, (void)moved;
     while (!copies.waits) sched_yield();
@@ -123,7 +123,7 @@ TEST(a_vector_that_stays_is_copied_once) {
     for (int i = 0; i < 7; i++) assert_true(to[i] == (i >= 1 && i < 6 ? (float)i : 0));
 }
 
-/* In a dry run addresses point to nothing. */
+/* In a dry run addresses are invalid, so nothing may be copied. */
 TEST(a_dry_run_copies_no_vector) {
     gs_device *cpu = gs_test_device("cpu", 1);
     cpu->offload = GS_OFFLOAD_OPTIMIZER;
@@ -143,7 +143,7 @@ TEST(a_dry_run_copies_no_vector) {
 
 /* ---- runs (the bits with every strategy: test_offload_bits.c) ---- */
 
-/* The update consists of three blocks, the last one smaller, and the model of eight layers. */
+/* The update has three blocks, the last one smaller; the model has eight layers. */
 static gs_settings settings(const char *options) {
     return gs_test_settings(
         "cpu --model 'flatten, linear 512, relu, linear 512, dropout 0.2, tanh, linear 60, linear "
@@ -151,7 +151,7 @@ static gs_settings settings(const char *options) {
         options);
 }
 
-/* A record reads offloaded vectors too: every step computed the same. */
+/* Digest records, which also read offloaded vectors, show that every step is the same. */
 TEST(a_record_is_the_same) {
     const char *devices[] = {"cpu", "cl"}, *folder = gs_test_folder();
     for (int i = 0; i < (gs_test_has_opencl() ? 2 : 1); i++) {
@@ -165,8 +165,8 @@ TEST(a_record_is_the_same) {
     }
 }
 
-/* Their files have no names, so two runs can share a folder at the same time. The second run starts while the first
- * one, whose steps wait, is running. */
+/* Offload files have no names, so two runs can share a folder. The second run starts while the first one, whose steps
+ * wait, is running. */
 TEST(two_runs_share_a_folder) {
     static const char RUN[] =
         "train --model lenet --threads 1 --batch 32 --steps 20 --optimizer adam --slow 0:20";
@@ -209,7 +209,7 @@ TEST(a_run_is_resumed) {
     }
 }
 
-/* Saved, resumed, recorded, shown in histograms: all readers find the weights. */
+/* Saving, resuming, recording and histograms all find the weights. */
 TEST(whoever_reads_weights_finds_them) {
     gs_test_need_opencl();
     const char *folder = gs_test_folder();
@@ -318,7 +318,7 @@ TEST(bad_use_gets_a_sentence) {
     assert_prints(0, "+ offloaded", "memory --optimizer adam --offload optimizer");
 }
 
-/* It offloads as few kinds as suffice. */
+/* --fit offloads as few kinds as suffice. */
 TEST(fit_offloads) {
     static const char RUN[] = "memory --model \"flatten, linear 1000, 7 x linear 1000, linear 10\" "
                               "--optimizer adam --batch 2 --micro-batch 1 --max-memory %d --fit --device %s";

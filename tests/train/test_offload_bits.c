@@ -1,11 +1,11 @@
-/* --offload: the same bits with rarely needed data in a file, or in the host's memory. */
+/* --offload gives the same bits with rarely needed data in a file or in the host's memory. */
 #include "tests/support/devices.h"
 #include "tests/support/files.h"
 #include "tests/support/training.h"
 
 #include "train/offload.h"
 
-/* The update consists of three blocks, the last one smaller, and the model of nine units. */
+/* The update has three blocks, the last one smaller; the model has nine units. */
 #define RUN                                                                                                  \
     "--batch 60 --steps 5 --epochs 1 --threads 1 --optimizer adam --model 'flatten, linear 512, relu, "      \
     "linear 512, dropout 0.2, tanh, linear 60, layer_norm, linear 50, gelu, linear 40, tanh, linear 30, "    \
@@ -35,7 +35,7 @@ static void assert_same_with(const char *options, const char *offload) {
     assert_int_equal(entries(off.offload_dir), 0);
 }
 
-/* In a group, each worker offloads its part of the divided layers. */
+/* In a tensor-parallel group, each worker offloads its part of the divided layers. */
 TEST(each_list_of_what_is_offloaded) {
     static const char *const runs[] = {"", ON_2 "--tensor 2 --clip 0.1", "--devices cl"},
                              *const optimizers[] = {"adam", "adamw", "sgd", "nesterov"};
@@ -59,7 +59,7 @@ static void assert_all_same(const run *runs, size_t count) {
             assert_same_with(runs[i].options, runs[i].offload);
 }
 
-/* Several passes per step, the last one smaller; a table that two layers share; several workers. */
+/* Tests several passes per step, the last one smaller; a table that two layers share; and several workers. */
 TEST(layers_passes_and_workers) {
     static const run runs[] = {
         {POOLED "--threads 2", ALL},
@@ -87,7 +87,7 @@ TEST(layers_passes_and_workers) {
     assert_all_same(runs, sizeof runs / sizeof *runs);
 }
 
-/* Stages and ZeRO: a worker offloads the vectors that it updates, and the activations that it computes. */
+/* With stages and ZeRO, a worker offloads the vectors that it updates and the activations that it computes. */
 TEST(workers_that_hold_parts) {
     static const run runs[] = {
         {ON_2 "--zero 1", BOTH},
@@ -119,7 +119,7 @@ TEST(workers_that_hold_parts) {
     assert_all_same(runs, sizeof runs / sizeof *runs);
 }
 
-/* Segments of several layers, of one layer, and segments with nothing to offload. */
+/* Recomputed segments of several layers, of one layer, and segments with nothing to offload. */
 TEST(segments_that_are_computed_again) {
     static const char *const models[] = {"", BLOCKS}, *const segments[] = {"all", "blocks " ON_2, "2",
                                                                            "3 " ON_2};

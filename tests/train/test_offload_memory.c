@@ -1,4 +1,4 @@
-/* --offload in the ledger: the offloaded and the remaining memory (test_offload.c: the same bits). */
+/* --offload in the ledger: the offloaded and the remaining memory. test_offload_bits.c compares the bits. */
 #include "tests/support/on_devices.h"
 #include "tests/support/files.h"
 #include "tests/support/training.h"
@@ -9,7 +9,7 @@
 #include "layer/watch.h"
 #include "optim/offload.h"
 
-/* The offloaded memory is all of its kind, and less remains on the device. */
+/* All memory of an offloaded kind moves, and less remains on the device. */
 TEST(the_ledger_says_what_is_elsewhere) {
     static const gs_memory_kind kinds[] = {GS_MEMORY_OPTIMIZER, GS_MEMORY_ACTIVATIONS, GS_MEMORY_WEIGHTS};
     gs_settings s = gs_test_settings("cpu --batch 60 --steps 2 --epochs 1 --optimizer adam");
@@ -27,7 +27,7 @@ TEST(the_ledger_says_what_is_elsewhere) {
             fail_msg("%s: %.0f bytes on the device instead of %.0f, and %.0f offloaded",
                      gs_memory_word(kinds[i]), here, before, there);
     }
-    double places[2][GS_MEMORY_PLACES]; /* what backward recomputes is not offloaded */
+    double places[2][GS_MEMORY_PLACES]; /* recomputed data are not offloaded */
     for (int again = 0; again < 2; again++) {
         s.model = "flatten, linear 600, 9 x residual (linear 600, tanh, linear 600), linear 10";
         s.offload = GS_OFFLOAD_ACTIVATIONS;
@@ -54,7 +54,7 @@ TEST(a_dry_run_reads_no_small_last_chunk) {
     gs_memory_plan_free(&plan);
 }
 
-/* Three of ten layers are present at once, and a few of their weights. */
+/* Only three of ten layers, and a few of their weights, are on the device at once. */
 TEST(it_takes_less) {
     gs_test_need_opencl();
     static const struct {
@@ -80,7 +80,7 @@ TEST(it_takes_less) {
     }
 }
 
-/* Workers that hold parts: a stage's micro-batches offload their y, and so do the passes of ZeRO. */
+/* Workers that hold parts: each micro-batch of a stage, and each pass with ZeRO, offloads its y. */
 TEST(parts_take_what_is_planned_and_less) {
     static const char *const layouts[] = {"dp2,zero1", "dp2,zero2", "dp2,zero3",
                                           "pp2,dp1 --pipeline-cut flops"};
@@ -105,7 +105,7 @@ TEST(parts_take_what_is_planned_and_less) {
     }
 }
 
-/* Part of a vector is mapped for the host, and unmapped. */
+/* Maps part of a vector for the host, and unmaps it. */
 TEST(a_mapped_vector_is_booked) {
     enum { PAGE = 4096 / sizeof(float) };
     gs_device *cpu = gs_test_device("cpu", 1);
@@ -155,12 +155,12 @@ TEST(vectors_are_sent_in_blocks) {
     s.offload = GS_OFFLOAD_OPTIMIZER;
     gs_result r;
     assert_ok(gs_train(&s, &(gs_observer){.context = NULL, .start = watch_messages}, &r));
-    assert_true(messages.bytes >= r.params * sizeof(float)); /* half of two vectors */
+    assert_true(messages.bytes >= r.params * sizeof(float)); /* half of each of two vectors */
     assert_int_equal(messages.largest, GS_OFFLOAD_BLOCK * sizeof(float));
     gs_result_free(&r);
 }
 
-/* To the byte: neighbours share pages, and a step finds pages that an earlier step or test has left. */
+/* Compares to the byte: neighbours share pages, and a step may find pages that an earlier step or test left. */
 TEST(models_take_what_is_planned) {
     static const char *const models[] = {"mlp", "lenet", "gpt"}, *const data[] = {"fashion-mnist-small",
                                                                                   "jargon"};
@@ -186,7 +186,7 @@ TEST(models_take_what_is_planned) {
     }
 }
 
-/* The process's memory falls by the planned amount, within a tenth. */
+/* The process's memory falls by the planned amount, within 10 %. */
 TEST(the_process_takes_less) {
 #if defined __SANITIZE_ADDRESS__ || defined __SANITIZE_THREAD__
     skip_because("a sanitizer uses additional memory");
@@ -212,7 +212,7 @@ typedef struct watch {
     gs_device *device;
     gs_layer_hooks hooks;
     gs_memory_kind kind;
-    double first, worst, most; /* its initial error, the largest change since, and the maximum memory */
+    double first, worst, most; /* the initial error, its largest change since, and the peak memory */
     int calls;
 } watch;
 
@@ -240,7 +240,7 @@ static void add_hooks(void *context, const gs_worker *w) {
     gs_layer_add_hooks(w->model->net, &x->hooks);
 }
 
-/* Compared before each layer, forward and backward. A page fault may map some pages around the requested one: 64 kB. */
+/* Compares before each layer, forward and backward. A page fault may also map pages around the requested one: 64 kB. */
 TEST(the_ledger_holds_what_the_process_holds) {
     gs_test_need_whole();
     for (int i = 0; i < 2; i++) {

@@ -1,5 +1,5 @@
-/* --bucket: sums that start during backward. The weights are those of one sum after it, for any division into buckets.
- * The group overlap is short enough for ThreadSanitizer too; bucket is not. */
+/* --bucket: sums that start during backward. For any division into buckets, the weights equal those of one sum after
+ * backward. The test group overlap is short enough for ThreadSanitizer; bucket is not. */
 #include "layer/layer.h"
 #include "tests/support/on_devices.h"
 #include "tests/support/training.h"
@@ -45,8 +45,8 @@ TEST_IN(bucket, every_scheme_gives_the_same_weights) {
             compare(settings_for(several[k], gs_sync_schemes()[i]->name), BUCKETS);
 }
 
-/* Several passes per step, micro-batches within a pass, workers without samples: only the end of a step's last pass
- * releases buckets. */
+/* Several passes per step, micro-batches within a pass, workers without samples: only a step's last pass releases
+ * buckets. */
 TEST(passes_and_ragged_batches) {
     gs_settings s = settings_for("cpu,cpu,cpu,cpu,cpu,cpu,cpu,cpu", "ps");
     compare(s, BUCKETS);
@@ -61,14 +61,14 @@ TEST(passes_and_ragged_batches) {
     compare(s, BUCKETS);
 }
 
-/* It also works with 16 bits on the wire: ps rounds each element separately. The counts are not rounded. */
+/* Buckets also work with 16 bits on the wire, since ps rounds each element separately. The counts are not rounded. */
 TEST_IN(bucket, buckets_go_with_wire) {
     gs_settings s = gs_test_with(settings_for("cpu,cpu,cpu", "ps"), "--wire bf16 --verify 1");
     compare(s, BUCKETS);
     s = gs_test_with(s, "--sync recursive_doubling --wire f16");
     compare(s, BUCKETS);
     s = gs_test_with(s, "--bucket 1 --sync ps");
-    gs_result r = gs_test_train(&s); /* each message of rank 0: all parameters as 2 bytes, the counts as 4 */
+    gs_result r = gs_test_train(&s); /* rank 0 sends each parameter in 2 bytes, each count in 4 */
     assert_near(r.sent_most, 2 * (2.0 * (double)r.params + 4 * GS_STATS), 1e-6, 0);
 }
 
@@ -89,7 +89,7 @@ TEST_IN(bucket, buckets_end_at_layers) {
         {MODEL, 1, 2},
         {MODEL, 1000000, 1},
         {"flatten, linear 10", 1, 1},
-        {"mlp", 1, 3},   /* one bucket for each layer: none is divided, not even the first, of 1.6 MB */
+        {"mlp", 1, 3},   /* a bucket per layer: no layer is divided, not even the first, of 1.6 MB */
         {"mlp", 100, 2}, /* 256 x 10 and 512 x 256 floats, then 784 x 512 */
         {"mlp", 1000, 1},
         {"residual (conv 4 3x3 pad 1 | conv 4 1x1), flatten, linear 10", 1, 2},
@@ -125,7 +125,7 @@ static gs_status take_final(void *context, size_t first) {
     return GS_OK;
 }
 
-/* Gradients that were reported final do not change any more; at the end all are final. */
+/* Gradients that were reported as final no longer change; at the end all are final. */
 TEST(what_is_final_stays) {
     FOR_EACH_DEVICE (d) {
         enum { N = 3 };
@@ -202,7 +202,7 @@ static void fail_at_step_5(gs_worker *w) {
     if (w->comm->rank == failing_rank && w->step == 5) gs_comm_abort(w->comm, "lost on purpose");
 }
 
-/* A failure in the thread is reported by the step, with its message; nothing is left waiting. */
+/* The step reports a failure in the summing thread, with its message; nothing is left waiting. */
 TEST(a_failed_sum_ends_the_run) {
     for (failing_rank = 0; failing_rank < 3; failing_rank++) {
         gs_settings s = settings_for("cpu,cpu,cpu", failing_rank == 2 ? "ring" : "allreduce");
@@ -216,7 +216,7 @@ TEST(a_failed_sum_ends_the_run) {
     assert_train_fails(GS_E_PEER, "no answer within 0.3 s from ", &s);
 }
 
-/* Rank 1 is killed in the middle of its training: rank 0 reports it and ends. */
+/* Rank 1 is killed in the middle of training: rank 0 reports it and ends. */
 TEST_IN(bucket, a_killed_process_is_told) {
     for (const gs_sync_scheme *const *s = gs_sync_schemes(); *s; s++) {
         char *output;

@@ -1,5 +1,5 @@
-/* An optimiser and a layer that are not in the library: three vectors, three parameters, state. Code that handles them
- * must not assume two parameters per layer, or one velocity. */
+/* An optimiser and a layer from outside the library, with three vectors, three parameters and state. The library must
+ * not assume two parameters per layer, or one velocity. */
 #include <inttypes.h>
 #include <math.h>
 #include "layer/make.h"
@@ -55,7 +55,7 @@ TEST(an_optimiser_in_every_way_to_train) {
               local = train_own("cpu,cpu --sync local --every 4");
     assert_same_bits(&two, &sharded, "each worker updates a part");
     assert_same_bits(&exact, &exact_two, "exact");
-    assert_near(two.train_loss, alone.train_loss, 0, 1e-3); /* the root of tiny squares magnifies rounding */
+    assert_near(two.train_loss, alone.train_loss, 0, 1e-3); /* square roots of tiny values magnify rounding */
     assert_true(local.steps == GS_TEST_STEPS && isfinite(local.train_loss));
 }
 
@@ -91,7 +91,7 @@ static gs_status own_forward(gs_layer *l, const gs_pass *pass, gs_mem x, gs_mem 
     return ops->add(l->device, doublings->dw, doublings->dw, doublings->dw, 1);
 }
 
-/* The gradient of each parameter is 1 per sample. */
+/* Each parameter's gradient is 1 per sample. */
 static gs_status own_backward(gs_layer *l, const gs_pass *pass, gs_mem dy, gs_mem *dx) {
     *dx = dy;
     for (int i = 0; i < l->params; i++) {
@@ -206,7 +206,7 @@ static gs_status add_state(gs_layer *l, const wrong_tensor *t) {
 static gs_status (*const adders[])(gs_layer *, const wrong_tensor *) = {add_parameter, add_filled, add_state};
 enum { ADDERS = sizeof adders / sizeof *adders };
 
-/* A parameter w, followed by the tensor that the test wants. */
+/* Plans a parameter w, followed by the tensor that the test wants. */
 static gs_status wrong_plan(gs_layer *l, gs_shape in) {
     const wrong_layer *me = (const wrong_layer *)l;
     l->out = in;
@@ -220,7 +220,7 @@ static const gs_layer_ops wrong_ops = {.name = "wrong",
                                        .forward = own_forward,
                                        .backward = own_backward};
 
-/* The plan of a model whose layer 1 adds this tensor by method `how`. */
+/* Plans a model whose layer 1 adds this tensor by method `how`. */
 static gs_status plan_with(const wrong_tensor *t, int how, gs_model **m) {
     wrong_layer *l = (wrong_layer *)gs_layer_new(&wrong_ops, sizeof *l, 0);
     assert_non_null(l);
@@ -262,7 +262,7 @@ TEST(wrong_tensors_are_refused) {
         assert_fails(GS_E_SHAPE, wrong_fan_in[i].part, plan_with(&wrong_fan_in[i], 0, &m));
 }
 
-/* A file with both could be saved, but never loaded. */
+/* A file with two tensors of the same name could be saved, but never loaded. */
 TEST(each_label_once) {
     static const wrong_tensor again = {NULL, "w", 1, {1}, 1};
     gs_model *m;

@@ -1,4 +1,4 @@
-/* The summary at the end of a run: it reports only what was measured. */
+/* The summary at the end of a run reports only what was measured. */
 #include "tests/support/program.h"
 
 static cJSON *last_line(char *output) {
@@ -9,7 +9,7 @@ static cJSON *last_line(char *output) {
     return o;
 }
 
-/* Runs `gradsum train` with these options, and stops it when its output contains `line`, no matter how late. */
+/* Runs `gradsum train` with these options, and stops it once its output contains `line`. */
 static void stopped(char **output, const char *options, const char *line) {
     gs_test_shell(output,
                   "out=$(mktemp); %s/gradsum train --threads 1 %s >\"$out\" 2>/dev/null & "
@@ -18,7 +18,7 @@ static void stopped(char **output, const char *options, const char *line) {
                   GS_BUILD_DIR, options, line);
 }
 
-/* Each step sleeps so long that the first epoch does not end. */
+/* Each step sleeps so long that the first epoch cannot end. */
 static const char SLOW[] = "--model softmax --epochs 3 --slow 0:500";
 
 TEST(stopped_before_the_first_test) {
@@ -35,7 +35,7 @@ TEST(stopped_before_the_first_test) {
     assert_true(cJSON_IsNull(gs_test_field(o, "test_epoch")));
 }
 
-/* A batch of all samples: an epoch has one step. */
+/* With all samples in one batch, an epoch has one step. */
 TEST(stopped_after_a_test) {
     static const char options[] = "--model softmax --epochs 100000 --batch 6000 --slow 0:20";
     char *output;
@@ -52,7 +52,7 @@ TEST(stopped_after_a_test) {
     assert_true(gs_test_field(o, "test_accuracy")->valuedouble > 0.3);
 }
 
-/* Also with one worker; but a run of a single step measures none. */
+/* Shares are also measured with one worker, but not in a run of a single step. */
 TEST(shares_are_measured_or_null) {
     char *output;
     gs_test_program(&output, "train --model softmax --threads 1 --epochs 1 --json 2>/dev/null");
@@ -74,7 +74,7 @@ TEST(shares_are_measured_or_null) {
     }
 }
 
-/* A single worker gets no more threads than each of two, or it would be compared with half of itself. */
+/* A single worker gets no more threads than each of two workers, or the comparison would be unfair. */
 TEST(sets_have_equal_threads) {
     char *output, text[40];
     int most = gs_cpu_cores() / 2 > 0 ? gs_cpu_cores() / 2 : 1;
@@ -122,7 +122,7 @@ TEST(a_log_that_fails_has_an_end) {
                "\"log\":\t\"");
 }
 
-/* 0.05, not 0.05000000074505806. */
+/* Prints 0.05, not 0.05000000074505806. */
 TEST(numbers_as_they_were_typed) {
     assert_prints(0, "\"lr_first\":0.05,\"lr_scaled\":0.05,", "train --model softmax --steps 1 --json");
     assert_prints(0,

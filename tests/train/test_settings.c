@@ -1,4 +1,4 @@
-/* Settings from a program are checked as the command line checks its options. */
+/* Settings from a program are checked like options on the command line. */
 #include <limits.h>
 #include <math.h>
 #include "tests/support/training.h"
@@ -7,7 +7,7 @@
 #include "train/settings.h"
 #include "train/options/options.h"
 
-/* All functions that take settings refuse them, with the command line's message. */
+/* All functions with a settings parameter reject these, with the command line's message. */
 static void refuse(const gs_settings *s, const char *says) {
     gs_result r;
     gs_profile p;
@@ -48,7 +48,7 @@ TEST(numbers_out_of_range) {
     REFUSED(timeout, NAN, "the timeout is nan s");
 }
 
-/* Below the minimum of each option, and above its maximum. None of these numbers is a default that means off. */
+/* Values below each option's minimum and above its maximum. None of them is a default that means off. */
 TEST(numbers_beyond_the_range_of_each_option) {
     int refused = 0;
     for (const gs_run_option *o = gs_run_table; o->name; o++)
@@ -83,7 +83,7 @@ TEST(values_that_are_none) {
     REFUSED(trace, ((gs_step_range){7, 4}), "--trace-steps: '7-4' is not FIRST-LAST");
 }
 
-/* The message shows the value, even where its text resembles another's, such as the default's. */
+/* The message shows the value precisely, even if it is close to another one, such as the default. */
 TEST(values_that_look_like_others) {
     const gs_by_channel nan = GS_ALL_CHANNELS(NAN);
     REFUSED(mean, nan, "--mean: 'nan' is not a number");
@@ -104,7 +104,7 @@ TEST(values_that_look_like_others) {
             "'step of 9 drops' is not constant");
 }
 
-/* Values that the command line accepts are also accepted from a program, and their text gives the same value. */
+/* Values that the command line accepts are also accepted from a program, and printing and parsing keeps them. */
 TEST(accepted_values_read_back) {
     static const struct {
         const char *option, *value[6];
@@ -142,7 +142,7 @@ TEST(accepted_values_read_back) {
         }
 }
 
-/* Values that the command line cannot express, and defaults that mean off: both may be set. */
+/* Values that the command line cannot express, and defaults that mean off, may be set by a program. */
 TEST(values_that_only_a_program_sets) {
     gs_settings s = gs_test_settings("cpu --steps 2 --model softmax");
     s.accumulate = s.bucket = s.every = s.tests = 0;
@@ -166,7 +166,7 @@ TEST(the_best_weights_in_memory) {
     gs_settings s = gs_test_settings("cpu,cpu --model softmax --batch 128 --lr 0.5 --keep best");
     s.steps = 0;
     gs_result best = gs_test_train(&s);
-    assert_in_range(best.kept_epoch, 1, s.epochs - 1); /* otherwise this test would show nothing */
+    assert_in_range(best.kept_epoch, 1, s.epochs - 1); /* otherwise this test would prove nothing */
     s.keep.best = false;
     s.epochs = best.kept_epoch;
     gs_result same = gs_test_train(&s);
@@ -174,7 +174,7 @@ TEST(the_best_weights_in_memory) {
     assert_near(same.test_accuracy, best.kept_accuracy, 0, 0);
 }
 
-/* All pairs of the table are refused, by their options, with the table's words. */
+/* Every pair of options in the table is rejected, with the table's message. */
 TEST(what_does_not_go_together_is_refused) {
     static const struct {
         const char *option, *given; /* NULL: the option itself is sufficient */

@@ -9,7 +9,7 @@ TEST(median_of) {
     const double took[] = {4, 1, 16, 2, 8};
     for (size_t i = 0; i < sizeof took / sizeof *took; i++) gs_step_times_ended(&p, now += took[i], true);
     assert_true(gs_step_times_median(&p) == 4);
-    gs_step_times_ended(&p, now += 0.5, true); /* of 0.5 1 2 4 8 16 the lower median */
+    gs_step_times_ended(&p, now += 0.5, true); /* the lower median of 0.5 1 2 4 8 16 */
     assert_true(gs_step_times_median(&p) == 2);
 }
 
@@ -18,11 +18,11 @@ TEST(pauses_and_other_batches_do_not_count) {
     p.since = 10;
     gs_step_times_ended(&p, 11, true);
     gs_step_times_ended(&p, 18, false); /* fewer samples */
-    gs_step_times_ended(&p, 20, true);  /* is measured from the end of the previous one */
+    gs_step_times_ended(&p, 20, true);  /* measured from the previous step's end */
     p.since = 50;
     gs_step_times_ended(&p, 53, true);
     assert_int_equal(p.steps, 3);
-    assert_true(gs_step_times_median(&p) == 2); /* of 1 2 3 */
+    assert_true(gs_step_times_median(&p) == 2); /* the median of 1 2 3 */
 }
 
 TEST(old_steps_make_room) {
@@ -30,7 +30,7 @@ TEST(old_steps_make_room) {
     double now = 0;
     for (int i = 0; i < GS_STEP_TIMES; i++) gs_step_times_ended(&p, now += 8, true);
     for (int i = 0; i < GS_STEP_TIMES / 2; i++) gs_step_times_ended(&p, now += 2, true);
-    assert_true(gs_step_times_median(&p) == 2); /* equally many of both: the lower one */
+    assert_true(gs_step_times_median(&p) == 2); /* as many of either: the lower one */
     for (int i = 0; i < GS_STEP_TIMES / 2; i++) gs_step_times_ended(&p, now += 1, true);
     assert_true(gs_step_times_median(&p) == 1); /* no 8 is left */
     gs_step_times_ended(&p, now += 8, true);    /* replaces a 2 */

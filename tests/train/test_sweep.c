@@ -1,4 +1,4 @@
-/* A sweep: the list of batches, and runs that reach their target or do not, in parallel and sequentially. */
+/* A sweep: the list of batches, and runs in parallel or sequentially that do or do not reach their target. */
 #include "tests/support/training.h"
 #include "tests/support/tiny_set.h"
 
@@ -24,7 +24,7 @@ TEST(lists_of_batches) {
     assert_batches("1,10,...,1000,all", 6000, (size_t[]){1, 10, 100, 1000, 6000}, 5);
     assert_batches("32,48,...,162", 6000, (size_t[]){32, 48, 72, 108, 162}, 5); /* by a factor of 3/2 */
     assert_batches("1,2,...,8,16,64,...,1024", 6000, (size_t[]){1, 2, 4, 8, 16, 64, 256, 1024}, 8);
-    assert_batches("2,4,...,8", 6000, (size_t[]){2, 4, 8}, 3); /* There may be no number in between. */
+    assert_batches("2,4,...,8", 6000, (size_t[]){2, 4, 8}, 3); /* no number in between is fine */
     assert_batches("3000,4000,all", 6000, (size_t[]){3000, 4000, 6000}, 3);
     gs_sweep s = sweep_of((size_t)1 << 32);
     assert_ok(gs_sweep_batches(&s, "2,4,...,4294967296"));
@@ -92,7 +92,7 @@ static gs_sweep trained(const char *batches, double target) {
     return s;
 }
 
-/* The first evaluation that reaches the target detects it; every evaluation is in the curve. */
+/* The first evaluation at or above the target ends the search; every evaluation is in the curve. */
 TEST(targets_are_seen) {
     gs_sweep s = trained("10,20,...,80", 0.99);
     for (int i = 0; i < s.count; i++) {
@@ -101,7 +101,7 @@ TEST(targets_are_seen) {
         assert_true(r->ran);
         assert_false(r->diverged);
         assert_int_equal(r->result.steps, 4 * an_epoch);
-        /* 24, 12, 6 steps per epoch give 4 evaluations each; with 3 steps, each is evaluated */
+        /* epochs of 24, 12 and 6 steps have 4 evaluations; in epochs of 3 steps, each step has one */
         assert_int_equal(r->count, an_epoch >= 4 ? 16 : 12);
         assert_int_equal(r->tests[r->count - 1].step, r->result.steps);
         assert_true(r->tests[r->count - 1].accuracy == r->result.test_accuracy);
@@ -144,7 +144,7 @@ TEST(divergence_is_seen) {
     gs_sweep_free(&s);
 }
 
-/* Evaluating on the test set does not change the training. */
+/* Evaluating on the test set does not change training. */
 TEST(looks_change_nothing) {
     gs_settings s = gs_test_options("--model 'conv 4 3x3 stride 2 pad 1, relu, flatten, dropout 0.25, linear "
                                     "10' --devices cpu,cpu --threads 1 --batch 333 --steps 25");
@@ -180,7 +180,7 @@ TEST(cores_are_divided) {
     gs_sweep_free(&s);
 }
 
-/* A run that fails is named, and ends the sweep. */
+/* A failing run is named, and ends the sweep. */
 TEST(failures_are_told) {
     gs_sweep s = tiny_sweep("2,4,8", 0.9);
     s.settings.devices = "cpu,cpu,cpu";
@@ -190,7 +190,7 @@ TEST(failures_are_told) {
     gs_sweep_free(&s);
 }
 
-/* The completed runs are shown. */
+/* After a stop, the completed runs are shown. */
 static void stop_after_second(void *context, const gs_sweep *s, const gs_sweep_run *r) {
     (void)context;
     if (r == &s->run[1]) gs_stop_requested = 1;
@@ -251,7 +251,7 @@ TEST(a_spread_counts_never_as_slowest) {
     assert_spread((double[]){INFINITY, NAN}, 2, NAN, INFINITY, NAN);
 }
 
-/* Runs made by hand: for the first batch 3 of 5 seeds reached the target, for the second 1 of the 3 completed runs. */
+/* Made-up runs: with the first batch 3 of 5 seeds reached the target, with the second 1 of the 3 completed runs. */
 TEST(a_line_of_seeds) {
     gs_sweep s = {.samples = 100, .seeds = 5, .batch = {10, 30}, .batches = 2, .count = 10};
     gs_sweep_run run[10] = {0};

@@ -1,15 +1,15 @@
-/* Training on the windows of a text: compared with a loop in this test, for any number of workers. */
+/* Training on windows of a text, with any number of workers, compared with a loop in this test. */
 #include <math.h>
 #include "data/order.h"
 #include "data/text_set.h"
 #include "tests/support/some_text.h"
 #include "tests/support/training.h"
 
-/* Predicts the next token from the last one alone: a row of the table for each, and softmax. */
+/* The model predicts the next token from the last one alone, with a table row per token, and softmax. */
 enum { WEIGHTS = KINDS * KINDS };
 
 typedef struct plain {
-    double w[WEIGHTS], v[WEIGHTS], loss; /* of the test windows, per token */
+    double w[WEIGHTS], v[WEIGHTS], loss; /* loss: of the test windows, per token */
 } plain;
 
 static double softmax(const double *row, double *p, int wanted) {
@@ -89,7 +89,7 @@ static void note_epoch(void *context, const gs_epoch_report *r) {
     accuracies[r->epoch] = r->test_accuracy;
 }
 
-/* By the loss: the first epoch with the highest accuracy is a different one. */
+/* The kept epoch has the lowest loss; the first one with the highest accuracy is another one. */
 TEST(keeps_the_lowest_loss) {
     gs_settings s = text_settings(text_file(), "cpu");
     const gs_observer observer = {.epoch = note_epoch};

@@ -1,4 +1,4 @@
-/* Samples with several labels, one for each token, with every strategy: compared with a loop in this test. */
+/* Samples with a label for each token, with every strategy, compared with a loop in this test. */
 #include <math.h>
 #include "data/order.h"
 #include "tests/support/training.h"
@@ -32,7 +32,7 @@ static gs_settings settings_of(const gs_dataset *set, const char *devices) {
 /* ---- the plain loop: softmax regression of each token, with momentum ---- */
 
 typedef struct plain {
-    double w[PARAMS], v[PARAMS], loss, correct; /* with the current weights, over all labels: means */
+    double w[PARAMS], v[PARAMS], loss, correct; /* means over all labels, with the current weights */
 } plain;
 
 static int largest(const double *p) {

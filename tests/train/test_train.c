@@ -4,10 +4,10 @@
 #include "tests/support/training.h"
 
 /* All difficulties of gs_test_settings: convolution, pooling, dropout (whose mask must follow the sample, not the
- * worker), uneven batches. 6000 samples in batches of 333: step 19 has 6 samples, step 20 starts epoch 2. No relu and
- * no max_pool: these 20 steps compute some 1e6 windows; where the two largest numbers of a window differ by 1e-8,
- * rounding decides which of them gets the gradient, correctly (seen: 4e-5 in one weight). Networks with kinks run with
- * --exact, which test_exact.c checks to the bit with lenet. */
+ * worker), and uneven batches. 6000 samples in batches of 333: step 19 has 6 samples, and step 20 starts epoch 2. There
+ * is no relu and no max_pool: these 20 steps compute some 1e6 windows, and where the two largest numbers of a window
+ * differ by 1e-8, rounding decides which one gets the gradient; neither is wrong (seen: 4e-5 in one weight). For
+ * networks with kinks, test_exact.c checks --exact bit for bit with lenet. */
 static gs_settings settings_for(const char *devices, const char *sync) {
     return gs_test_settings("%s --batch 333 --sync %s", devices, sync);
 }
@@ -17,7 +17,7 @@ static gs_result train(const char *devices, const char *sync) {
     return gs_test_train(&s);
 }
 
-/* The same for every scheme: the gradients are those that were summed, on any route. */
+/* With every scheme the weights are the same: gradients are summed correctly on any route. */
 static void compare_threads(const char *one, const char *const *several) {
     gs_result alone = train(one, "allreduce");
     for (; *several; several++)
@@ -48,7 +48,7 @@ TEST(threads_equal_one_on_opencl) {
     if (has_sub_devices()) compare_threads("cl", (const char *[]){"cl:0.0/0of2,cl:0.0/1of2", NULL});
 }
 
-/* A worker on each kind of device: the two backends agree too. */
+/* One worker on each kind of device: both backends agree. */
 TEST(cpu_and_opencl_train_together) {
     gs_test_need_opencl();
     compare_threads("cpu", (const char *[]){"cpu,cl", "cl,cpu,cpu", NULL});
@@ -96,7 +96,7 @@ TEST(a_run_repeats_to_the_bit) {
     assert_true(gs_test_difference(&a, &c) > 1e-3);
 }
 
-/* The micro-batch limits memory without changing the result: gradients of parts are summed. 333 = 130 + 130 + 73. */
+/* Micro-batches limit memory without changing the result: the gradients of parts are summed. 333 = 130 + 130 + 73. */
 TEST(micro_batches_change_nothing) {
     assert_ways_are_near("--batch 333", "--micro-batch 130");
 }
@@ -110,7 +110,7 @@ TEST(batch_all_is_gradient_descent) {
     assert_ways_are_near(gs_test_format("%s --steps 2", run), ON_3);
 }
 
-/* Squared error also trains, on several workers as on one. */
+/* Squared error trains too, with several workers as with one. */
 TEST(squared_error_trains) {
     static const char run[] = "--batch 333 --loss squared_error --lr 0.2 --steps 19";
     gs_settings s = gs_test_settings("cpu %s", run);
@@ -118,7 +118,7 @@ TEST(squared_error_trains) {
     assert_ways_are_near(run, ON_2);
 }
 
-/* Smooth labels: only in training, and the same on several workers and with --exact. */
+/* Label smoothing applies only to training, and is the same with several workers and with --exact. */
 TEST(label_smoothing_is_for_training) {
     const char *path = gs_test_format("%s/w.safetensors", gs_test_folder());
     gs_settings s = settings_for("cpu", "allreduce");
@@ -135,7 +135,7 @@ TEST(label_smoothing_is_for_training) {
     assert_true(gs_test_eval(&s).test_loss == one.test_loss);
 }
 
-/* Inference gives the same result, to the bit, for any number of workers, and predict agrees with eval. */
+/* Inference gives the same bits with any number of workers, and predict agrees with eval. */
 TEST(eval_is_the_same_for_any_workers) {
     const char *path = gs_test_format("%s/w.safetensors", gs_test_folder());
     gs_settings s = gs_test_with(settings_for("cpu", "allreduce"), "--save %s", path);

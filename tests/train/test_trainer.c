@@ -6,7 +6,7 @@
 #include "tests/support/operators.h"
 #include "tests/support/training.h"
 
-char *openblas_get_corename(void); /* of OpenBLAS: the name of its kernels */
+char *openblas_get_corename(void); /* from OpenBLAS: the name of its kernels */
 
 enum { STEPS = 7, POINTS = 60, CLASSES = 3 };
 
@@ -48,7 +48,7 @@ static void make_steps(gs_trainer *trainer, int steps) {
     for (int i = 0; i < steps; i++) assert_ok(gs_trainer_step(trainer, NULL));
 }
 
-/* Points in three clouds, with labels. */
+/* Labelled points in three clouds. */
 static gs_dataset *clouds(int32_t first_label) {
     float x[POINTS * 2];
     int32_t labels[POINTS];
@@ -65,14 +65,14 @@ static gs_dataset *clouds(int32_t first_label) {
 
 /* ---- the same bits as a run ---- */
 
-/* The weights of the program, from its file. */
+/* Compares with weights that the program saved. */
 TEST(steps_are_those_of_the_program) {
     gs_dataset *set = images(GS_TRAIN);
     const char *devices[] = {"cpu", "cpu,cpu"};
     for (int i = 0; i < 2; i++) {
         const char *file = in_folder(gs_test_folder(), "run.safetensors");
         setenv("OPENBLAS_CORETYPE", openblas_get_corename(),
-               1); /* otherwise it would start again with a better one */
+               1); /* otherwise it might restart itself with better kernels */
         gs_test_output(0, "train --model lenet --devices %s --threads 1 --batch 100 --steps %d --save %s",
                        devices[i], STEPS, file);
         unsetenv("OPENBLAS_CORETYPE");
@@ -88,7 +88,7 @@ TEST(steps_are_those_of_the_program) {
     }
 }
 
-/* More than an epoch, whose last batch has fewer samples; two optimisers; other options. */
+/* More than one epoch, with a smaller last batch; two optimisers; other options. */
 TEST(steps_are_those_of_a_run) {
     gs_dataset *set = clouds(0);
     const char *more[] = {"--clip 0.5 --accumulate 2 --batch-norm local", "--zero 3",
@@ -181,7 +181,7 @@ TEST(looking_changes_nothing) {
     assert_weights(b, weights_of(a), "looking");
 }
 
-/* The outputs give an evaluation's loss and accuracy; any number of workers gives the same. */
+/* An evaluation's loss and accuracy follow from the outputs, and are the same with any number of workers. */
 TEST(predictions) {
     gs_dataset *test = images(GS_TEST), *train = images(GS_TRAIN);
     const size_t count = 300, pixels = gs_shape_size(test->shape);
@@ -228,7 +228,7 @@ TEST(predictions_on_every_device) {
 
 /* ---- files and weights ---- */
 
-/* One trainer that continues; another that stops in the middle of an epoch, and a third that loads what it saved. */
+/* One trainer runs to the end; another stops in the middle of an epoch, and a third loads what that one saved. */
 TEST(saved_and_loaded) {
     gs_dataset *set = clouds(0);
     const char *file = in_folder(gs_test_folder(), "trainer.safetensors");
@@ -264,7 +264,7 @@ TEST(saved_and_loaded) {
     make_steps(slower, 1);
 }
 
-/* Without --epochs a trainer has no end, and its file states none: the program uses its default. */
+/* Without --epochs a trainer has no end, and its file states none, so the program uses its default. */
 TEST(the_program_goes_on) {
     const char *file = in_folder(gs_test_folder(), "endless.safetensors");
     const char *more[] = {NULL, "--epochs 2", "--steps 40"}, *epochs[] = {NULL, "2", "1000000"};
@@ -283,7 +283,7 @@ TEST(the_program_goes_on) {
                "epoch 5/5");
 }
 
-/* Loading only weights starts a new training. */
+/* Loading only weights starts a new training run. */
 TEST(weights_alone) {
     gs_dataset *set = clouds(0);
     const char *file = in_folder(gs_test_folder(), "weights.safetensors");
@@ -357,7 +357,7 @@ TEST(the_last_step) {
     assert_fails(GS_E_USAGE, "has made 3 steps, all that --steps asked for", gs_trainer_step(trainer, NULL));
 }
 
-/* The loss is infinite: from here on every call fails with this error, until weights are loaded. */
+/* Once the loss is infinite, every call fails with this error until weights are loaded. */
 TEST(a_trainer_that_diverges) {
     gs_dataset *set = clouds(0);
     const char *file = in_folder(gs_test_folder(), "good.safetensors");
