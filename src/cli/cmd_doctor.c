@@ -20,7 +20,7 @@
 enum {
     MARGIN = 18,
     LEAST_MB = 256, /* memory for one process: a small model and its data */
-    SOME = 64,      /* samples read from a data set */
+    SOME = 64,      /* about this many samples of a data set are read */
     FACT = 200
 };
 
@@ -151,7 +151,7 @@ static gs_status read_some(const gs_dataset *set) {
     return status;
 }
 
-/* Also computes the checksum that the ranks of a run compare. */
+/* Check the data, and compute the checksum that the ranks of a run compare. */
 static void look_at_data(doctor *d) {
     gs_dataset *set = NULL;
     if (gs_dataset_load(d->data, GS_TRAIN, &set) == GS_OK && read_some(set) == GS_OK) {
@@ -197,7 +197,7 @@ static void say_absent(doctor *d, finding f, int rank, const char *text, double 
     say(d, f, f == NOTE ? "waiting" : "absent", advice, "node rank %d %s %.3g s", rank, text, seconds);
 }
 
-/* While waiting, print early which machines are still missing. */
+/* Called while waiting: print which machines are still missing. */
 static void say_waits(void *context, const gs_probe *p, double left) {
     for (int r = 0; r < p->size; r++)
         if (!p->host[r].came) say_absent(context, NOTE, r, "has not come yet; waiting for at most", left);
@@ -215,7 +215,7 @@ static bool fact_of(const gs_probe_host *h, const char *name, char value[FACT]) 
     return false;
 }
 
-/* Rank b does not reach rank a: print why, and what a's user can do about it. */
+/* Rank b cannot reach rank a: print why, and what a's user can do about it. */
 static void say_unreached(doctor *d, const gs_probe *p, int a, int b) {
     const gs_probe_host *h = &p->host[a];
     const gs_probe_link *l = &p->link[a * p->size + b];

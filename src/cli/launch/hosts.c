@@ -25,7 +25,7 @@
 #include <unistd.h>
 
 enum { HOSTS = 64, NAME = 128, COMMAND = 8192, USUAL_PORT = 29400 };
-static const double GRACE = 8 /* seconds until the others notice a failure, and between two signals */;
+static const double GRACE = 8 /* seconds for the others to notice a failure, and between two signals */;
 
 typedef struct host {
     char name[NAME];
@@ -44,7 +44,7 @@ typedef struct fleet {
 
 /* ---- choosing the hosts ---- */
 
-/* Is the name safe as a word for ssh and for a shell? */
+/* True if the name is a safe word for ssh and for a shell. */
 static bool is_name(const char *name) {
     static const char good[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-@%:";
     return *name && *name != '-' && strspn(name, good) == strlen(name);

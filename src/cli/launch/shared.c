@@ -25,7 +25,7 @@ static gs_shared *map(int file) {
 
 gs_status gs_shared_create(bool elastic, gs_shared **out) {
     int file = memfd_create(NAME, 0);
-    if (file >= 0 && ftruncate(file, sizeof(gs_shared)) != 0) { /* exceeds ulimit -f: no process finds it */
+    if (file >= 0 && ftruncate(file, sizeof(gs_shared)) != 0) { /* over ulimit -f: no process will find it */
         close(file);
         file = -1;
     }
@@ -85,7 +85,7 @@ void gs_shared_begin_generation(gs_shared *s, int size, const int *rank, const c
     s->size = size;
     for (int i = 0; i < GS_LAUNCH_MOST; i++) s->slot[i].rank = rank[i];
     snprintf(s->where, sizeof s->where, "%s", where);
-    atomic_fetch_add(&s->generation, 1); /* last: a process that reads it finds the rest complete */
+    atomic_fetch_add(&s->generation, 1); /* last: a process that sees it finds the rest complete */
 }
 
 /* ---- a process ---- */

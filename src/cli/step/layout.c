@@ -159,7 +159,7 @@ static cJSON *new_row(facts *f) {
     return row;
 }
 
-/* The number, seconds and bytes of a worker's spans of one kind. */
+/* The number of a worker's spans of one kind, and their total seconds and bytes. */
 typedef struct sum {
     int count;
     double seconds, bytes;
@@ -204,7 +204,7 @@ static const char *place_text(const gs_layout *l, int rank, char text[PLACE]) {
     return text;
 }
 
-/* The tokens of a sequence. Part r of a group holds *each tokens from r * *each on. Returns 0 without --sequence. */
+/* The tokens of a sequence; 0 without --sequence. Part r of a group holds *each of them, from r * *each on. */
 static int tokens_of(const traced *l, int *each) {
     const int layers = l->divided ? (int)gs_layer_count(l->divided->net) : 0;
     for (int i = 0; i < layers; i++)
@@ -324,7 +324,7 @@ static void zero(const traced *l, facts *f) {
 
 /* ---- tensor parallelism ---- */
 
-/* Collectives of worker 0's group: how many, and the bytes that they send. */
+/* The collectives of worker 0's group: their number, and the bytes that they send. */
 typedef struct group_sums {
     int sums, gathers;
     double floats, bytes, formula;
@@ -709,7 +709,7 @@ static void add_workers(cJSON *o, const traced *l) {
     }
 }
 
-/* Add the numbers of each unit's layers. */
+/* Add each unit's layer numbers. */
 static void add_units(cJSON *o, const traced *l) {
     cJSON *units = cJSON_AddArrayToObject(o, "units");
     for (const gs_span *s = NULL; (s = next_span(&l->part[0], s, GS_SPAN_UNIT_REDUCE, -1));) {
@@ -735,7 +735,7 @@ static void add_facts(cJSON *o, const traced *l) {
 static cJSON *json_of_layout(const traced *l) {
     const char *const schedule = l->settings.pipeline_schedule ? l->settings.pipeline_schedule : "1f1b";
     const gs_pipeline_schedule *const *named = gs_pipeline_schedules();
-    while (strncmp((*named)->name, schedule, strcspn(schedule, ":")) != 0) named++; /* a valid name */
+    while (strncmp((*named)->name, schedule, strcspn(schedule, ":")) != 0) named++; /* ends: a valid name */
     cJSON *o = GS_JSON_OBJECT(
         GS_FIELD("kind", kinds[l->kind].name), GS_FIELD("layout", l->name),
         GS_FIELD("model", gs_model_named(l->settings.model) ? l->settings.model : "a model of your own"),
