@@ -1,6 +1,6 @@
 /* Event files for TensorBoard. A file is a sequence of records:
  *
- *     uint64 length | uint32 crc of these 8 bytes | length bytes | uint32 crc of those        all little-endian
+ *     uint64 length | uint32 crc of these 8 bytes | length bytes | uint32 crc of the latter        all little-endian
  *
  * and each record is an Event of event.proto; the first one holds the file's version. A crc here is CRC-32C
  * (Castagnoli), rotated and shifted by a constant, so that a crc of data that contains crcs is not weak.
