@@ -14,7 +14,7 @@ typedef struct reader {
     gs_digests *run;
     gs_digest_rank *rank;
     const char *path;
-    int of_rank; /* the rank that wrote it; only rank 0's head is read: all ranks have the same */
+    int of_rank; /* the rank that wrote it; only rank 0's head is read, as all are the same */
     size_t line;
     size_t begun;                               /* the number of rows of earlier steps */
     bool scored;                                /* this step's score has been read */
