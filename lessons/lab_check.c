@@ -84,7 +84,7 @@ gs_status lab_meet(gs_comm *c) {
     return all ? GS_OK : gs_fail(GS_E_INTERRUPTED, "rank %d waited for one that had failed", c->rank);
 }
 
-/* Ranks failures by importance: a failed check, then a missing message, then a wait for the others that ended. */
+/* Orders failures by importance: a failed check, then a missing message, then an interrupted wait for the others. */
 static int weight(gs_status status) {
     return status == GS_OK ? 0 : status == GS_E_INTERRUPTED ? 1 : status == GS_E_PEER ? 2 : 3;
 }
