@@ -31,7 +31,7 @@ gs_run_command gs_cmd_devices, gs_cmd_doctor, gs_cmd_model, gs_cmd_train, gs_cmd
 
 enum {
     GS_COMPUTES =
-        1, /* uses OpenBLAS's kernels and PoCL, for which the program may have to restart itself (5 ms) */
+        1, /* uses OpenBLAS's kernels and PoCL; the program may have to restart itself for them (5 ms) */
     GS_RUNS_AS_RANKS = 2, /* launch can start it as several processes */
 };
 
@@ -70,7 +70,7 @@ typedef struct gs_help {
  * pages from this text, and shells complete the options listed in it (completion.bash, completion.zsh). */
 void gs_options_help(const gs_help *, const gs_option *options);
 
-/* gs_options_parse, then print help if requested. True: the command continues. False: the command ends with
+/* Run gs_options_parse, then print help if requested. True: the command continues. False: the command ends with
  * *exit_status; errors have been printed. words may be NULL if the command takes only options. */
 bool gs_options_taken(const gs_option *, const gs_help *, int argc, char **argv, int *words,
                       int *exit_status);

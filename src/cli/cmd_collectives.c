@@ -1,4 +1,4 @@
-/* gradsum collectives: prints a table of all collectives, running and checking each one for its cell.
+/* gradsum collectives: runs and checks all collectives, and prints the table of their times meanwhile.
  *
  * The ranks are threads of this process. Each has one comm per transport: between threads and, like separate processes,
  * in shared memory and over Gloo at 127.0.0.1. Under mpirun the ranks are its processes, each with an MPI comm.
@@ -35,7 +35,7 @@ typedef struct gs_table {
     int runs;       /* minimum number of runs per cell */
     double seconds; /* repeat runs until they take this long in total; ignored with a link */
     int cells, wrong;
-    char folder[300]; /* where Gloo's ranks meet */
+    char folder[300]; /* the folder where Gloo's ranks meet */
     gs_outcome outcome[GS_TABLE_RANKS];
 } gs_table;
 

@@ -1,5 +1,5 @@
-/* `gradsum doctor`: checks whether this machine is fit for a run, and whether the machines of a run reach each other.
- * Prints one line per finding, followed by advice. */
+/* `gradsum doctor`: checks whether this machine is fit for a run, and whether the machines of a run can reach each
+ * other. Prints one line per finding, followed by advice. */
 #include "cli/cli.h"
 #include "cli/launch/launch.h"
 #include "comm/rendezvous/route.h"
@@ -19,7 +19,7 @@
 
 enum {
     MARGIN = 18,
-    LEAST_MB = 256, /* memory for one process: a small model and its data */
+    LEAST_MB = 256, /* minimum memory for one process with a small model and its data */
     SOME = 64,      /* about this many samples of a data set are read */
     FACT = 200
 };
@@ -280,7 +280,7 @@ static const struct same {
     {"processor", "the slowest machine sets the pace", NOTE},
 };
 
-/* Print this value for each machine where it differs from the first machine's. */
+/* Print this value of each machine whose value differs from the first machine's. */
 static void compare(doctor *d, const gs_probe *p, const struct same *s) {
     char first[FACT] = "", value[FACT], text[1000] = "";
     int values = 0;

@@ -344,7 +344,7 @@ int gs_cmd_eval(int argc, char **argv) {
     status = check_own(&s, page);
     if (status != GS_OK) return gs_exit_status("eval", status);
     const bool matrix = s.confusion;
-    s.confusion = s.confusion || page; /* the page shows it */
+    s.confusion = s.confusion || page; /* the page shows the matrix */
     s.processes = &processes;
     processes.timeout = s.timeout;
 

@@ -259,7 +259,7 @@ static void show(void *context, int workers, int step, double share) {
 
 /* ---- the answer ---- */
 
-/* The same simulation with another number of workers, but the same number per host and of samples per worker. */
+/* The same simulation for another number of workers, with as many workers per host and samples per worker as before. */
 static gs_status point(const question *q, int workers, gs_simulated *out) {
     gs_simulation s = q->sim;
     const int each = s.workers / s.hosts;

@@ -76,7 +76,7 @@ static cJSON *json_spread(gs_spread s) {
     return GS_JSON_OBJECT(GS_FIELD("median", s.median), GS_FIELD("least", s.least), GS_FIELD("most", s.most));
 }
 
-/* All seeds of one batch; this object is also a row of the page (report_sweep.js). */
+/* One batch size with all its seeds; this object is also a row of the page (report_sweep.js). */
 static cJSON *json_line(const gs_sweep_line *l) {
     return GS_JSON_OBJECT(GS_FIELD("event", "batch"), GS_FIELD("batch", l->batch),
                           GS_FIELD("lr", gs_decimal((float)l->rates.plan.scaled)), GS_FIELD("runs", l->runs),
@@ -331,7 +331,7 @@ static gs_status sweep(gs_sweep *w, shown *s) {
     s->now = (gs_shown_run){.settings = &w->settings, .runs = w->count, .work.tells = !s->json};
     gs_status status = gs_sweep_train(w);
     gs_show_activity(NULL, 0, NULL);
-    if (status == GS_OK) show_head(s); /* a signal may have come before the first step */
+    if (status == GS_OK) show_head(s); /* a signal may have arrived before the first step */
     if (w->seeds > 1) show_lines(s, w, w->batches);
     if (!s->json && s->now.run > 0) text_notes(w);
     if (status == GS_OK && s->report && s->now.run > 0) {

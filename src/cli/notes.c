@@ -54,7 +54,7 @@ static void tell_config(const gs_layer *net) {
             strcmp(c[3 + halves]->ops->name, "tied") == 0 ? "true" : "false");
 }
 
-/* A model that torchvision lacks only borrows the layer names of its ResNets and VGGs. */
+/* If torchvision lacks the model, the names are borrowed from torchvision's ResNets and VGGs. */
 static void tell_names(const gs_settings *s) {
     const gs_named_model *m = gs_model_named(s->model);
     if (!m || m->torchvision) return;

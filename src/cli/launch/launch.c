@@ -32,7 +32,7 @@ static const double GRACE = 2;
 
 static const double GRACE_STOP = 10; /* after Ctrl-C, while they finish a step and save */
 
-static const double LOOK = 0.25; /* seconds between looks at the processes, as gs_awake_seconds requires */
+static const double LOOK = 0.25; /* seconds between looks; gs_awake_seconds requires less than 0.5 */
 
 /* A second Ctrl-C after more than this many seconds is a new request, not the first one delivered twice. */
 static const double AGAIN = 0.5;
@@ -581,7 +581,7 @@ static bool plan_restart(gs_restarts *r, const gs_attempt *a, char text[SAID]) {
 
 /* ---- a whole launch ---- */
 
-/* Not all processes could be started: end those that run, and tell the other nodes. */
+/* Not all processes could be started: end those that are running, and tell the other nodes. */
 static void give_up(gs_attempt *a) {
     const gs_launch_processes *p = &a->processes;
     char why[300];

@@ -59,8 +59,8 @@ int gs_launch_hosts(const gs_launch *);
 
 struct gs_store_server;
 
-/* Where the processes meet. A folder is new, and the last process to arrive removes it unless it contains something
- * else, so nothing is left behind even if the launcher is killed. The launcher of node rank 0 runs a tcp store. */
+/* Where the processes meet: a new folder, which the last process to arrive removes unless it contains something else,
+ * so nothing is left behind even if the launcher is killed; or a tcp store, run by the launcher of node rank 0. */
 typedef struct gs_launch_rendezvous {
     char where[GS_LAUNCH_WHERE];    /* for GRADSUM_RENDEZVOUS */
     bool own_folder;                /* the folder was made for this launch only */
@@ -72,7 +72,7 @@ gs_status gs_launch_rendezvous_create(const gs_launch *, gs_launch_rendezvous *)
 
 /* Call it when all processes have ended. Removes the launch's own folder with its contents; ends the store and reports
  * strangers that connected. If several launches share the folder and not all ranks have met, leaves a note there that
- * these ranks need nothing more. awaited: after a failure, give other nodes a moment to learn of it. */
+ * this launch's ranks need nothing more. awaited: after a failure, give other nodes a moment to learn of it. */
 void gs_launch_rendezvous_remove(gs_launch_rendezvous *, const gs_launch *, bool met, bool awaited);
 
 /* Set this process's environment to that of local rank `rank`. GS_E_MEMORY. */

@@ -25,7 +25,7 @@ static gs_shared *map(int file) {
 
 gs_status gs_shared_create(bool elastic, gs_shared **out) {
     int file = memfd_create(NAME, 0);
-    if (file >= 0 && ftruncate(file, sizeof(gs_shared)) != 0) { /* over ulimit -f: no process will find it */
+    if (file >= 0 && ftruncate(file, sizeof(gs_shared)) != 0) { /* exceeds ulimit -f: no process finds it */
         close(file);
         file = -1;
     }

@@ -63,13 +63,13 @@ const gs_launch_report *gs_shared_cause(const gs_shared *);
 /* True if the process of this slot has asked for the next generation. */
 bool gs_shared_has_asked(const gs_shared *, int slot);
 
-/* Begin the next generation. rank[slot] -1: let this process go. where: a folder. */
+/* Begin the next generation. rank[slot] is -1 for a process that is let go. where: the new rendezvous folder. */
 void gs_shared_begin_generation(gs_shared *, int size, const int *rank, const char *where);
 
 /* ---- a process; these functions do nothing in a process that was not started by a launch ---- */
 
-/* Report why this process fails. *said: another process has already reported the same reason, or, if this one was
- * stopped, any reason. False: there is no launcher. */
+/* Report why this process fails. *said: true if another process has already reported the same reason, or, if this one
+ * was stopped, any reason. False: there is no launcher. */
 bool gs_launch_report_failure(gs_status, const char *message, bool *said);
 
 /* Record that this process has met the ranks of all nodes. */

@@ -69,7 +69,7 @@ static gs_status look_for_help(int argc, char **argv, bool *help) {
     return GS_OK;
 }
 
-/* Reject two names of the same setting, such as --device and --devices. */
+/* Reject options that are two names of one setting, such as --device and --devices. */
 static gs_status check_given(const gs_option *options, const bool *given) {
     for (size_t i = 0; options[i].name; i++)
         for (size_t j = 0; j < i; j++)

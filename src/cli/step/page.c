@@ -49,7 +49,7 @@ static gs_status check_sizes(gradients *g) {
     return gs_dataset_check_labels(g->set, (int)gs_shape_size(g->model->out));
 }
 
-/* Does what a worker of a run does, up to the sum (train/step.c). */
+/* Does what a worker does in a run, up to the sum (train/step.c). */
 static gs_status of_worker(void *context, int rank, gs_comm **comm) {
     gradients *g = context;
     const size_t bytes = g->size * sizeof(float);
@@ -91,7 +91,7 @@ typedef struct page {
     size_t room;
 } page;
 
-enum { BARS = 48, LEAST_BARS = 3, SOME = 5 }; /* for a whole gradient; minimum for a chunk; values shown */
+enum { BARS = 48, LEAST_BARS = 3, SOME = 5 }; /* bars per gradient; minimum per chunk; values shown */
 
 /* ---- numbers ---- */
 

@@ -109,7 +109,7 @@ static gs_status work(void *workers, int me, gs_comm **comm) {
     GS_TRY(gs_sync_create_wire(step->asked, *comm, gs_step_array(step), &w->sync));
     for (size_t i = 0; i < step->size; i++) w->data[i] = (float)(1 << me);
     record(w, 0, me, -1, 0, step->size, w->data);
-    w->sync->observer = &observer; /* cppcheck-suppress autoVariables ; gone again below */
+    w->sync->observer = &observer; /* cppcheck-suppress autoVariables ; reset below */
     gs_status status = gs_sync_run(w->sync, w->data, step->size);
     w->sync->observer = NULL;
     GS_TRY(status);

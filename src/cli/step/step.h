@@ -39,9 +39,9 @@ typedef struct gs_step_record {
     gs_wire wire;
 
     const gs_sync_scheme *scheme; /* the scheme used, which `auto` may have chosen */
-    char why[200];                /* as gs_sync.why */
+    char why[200];                /* like gs_sync.why */
     int rounds;
-    bool watched; /* messages were seen; if not, a library sends its own, or nothing is sent */
+    bool watched; /* messages were recorded; if not, a library sends its own, or none are sent */
     bool correct; /* every worker ended with the sum of all gradients */
     gs_sync_cost counted[GS_STEP_WORKERS];
     gs_step_event *events; /* sorted by round; in a round, first the messages, then the arrays by worker */
