@@ -31,7 +31,7 @@ uint32_t gs_crc32c(const void *data, size_t bytes) {
     static uint32_t table[256];
     const unsigned char *p = data;
     uint32_t crc = 0xffffffff;
-    if (!table[1]) /* only the log's one thread gets here */
+    if (!table[1]) /* only the thread that writes the log gets here */
         for (uint32_t i = 0; i < 256; i++) {
             uint32_t c = i;
             for (int k = 0; k < 8; k++) c = c & 1 ? 0x82f63b78 ^ (c >> 1) : c >> 1;

@@ -357,7 +357,7 @@ static void on_step(void *context, int epoch, uint64_t done, uint64_t of, const 
 /* An evaluation has ended. It began after the run had trained for report->seconds. */
 static void on_test(void *context, const gs_test_report *report) {
     gs_log *log = context;
-    if (report->seconds > log->time) log->time = report->seconds; /* never back: the clocks started apart */
+    if (report->seconds > log->time) log->time = report->seconds; /* never back, as the clocks differ */
     log->paused = gs_seconds() - log->time;
     if (log->next.test) log->next.test(log->next.context, report);
 }
