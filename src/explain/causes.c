@@ -19,10 +19,10 @@ typedef struct mismatch {
     int kind, number;                   /* as in gs_difference */
     int rank, ranks;                    /* the first rank that shows the difference; how many ranks do */
     const gs_digest_score *of_a, *of_b; /* that rank's score in A; B's score */
-    double passes;                      /* passes (micro-batches) of a rank of A in a step, by A's options */
+    double passes;                      /* passes (micro-batches) per step on each rank of A */
     double workers;                     /* the workers of A that have samples of their own */
     gs_sketch mine, right;              /* the differing array: in A (on that rank if each has it), in B */
-    double ratio;                       /* A's array or number divided by B's; NaN: A's is not a multiple */
+    double ratio;                       /* A's array or number divided by B's; NaN: it is not a multiple */
 } mismatch;
 
 /* Give the difference this cause and this sentence. Returns true, so that its caller can return the call's result. */

@@ -262,7 +262,7 @@ const char *gs_digests_option(const gs_digests *run, const char *name) {
 
 double gs_digests_number(const gs_digests *run, const char *name) {
     const double x = strtod(gs_digests_option(run, name), NULL);
-    return x < 0 || x > 0 ? x : 0; /* NaN, which is no value, becomes 0 */
+    return x < 0 || x > 0 ? x : 0; /* NaN is not a valid value: return 0 */
 }
 
 int gs_digests_count(const gs_digests *run, const char *name) {

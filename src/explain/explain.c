@@ -17,8 +17,8 @@ typedef struct search {
     bool kinks;        /* the net has relu or max_pool2d */
     bool divides;      /* the optimiser divides by the gradient's size, as those with two betas do */
     bool begins_alike; /* both runs begin this step with the same weights, up to SAME, or are exact */
-    double y_apart;    /* the difference of the y compared last; after forward, that of the model's outputs */
-    double of_outputs; /* how much that raises the limits of backward; 0 during forward */
+    double y_apart;    /* the difference of the y compared last; after forward, of the model's outputs */
+    double of_outputs; /* how much y_apart raises the limits in backward; 0 during forward */
     bool excuses; /* a number may be infinite or NaN: both runs skipped the update (f16), or both diverged */
     gs_difference *out;
 } search;
