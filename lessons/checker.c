@@ -30,7 +30,7 @@ enum {
 };
 
 typedef struct process {
-    lab_wire wire; /* first, so that a pointer to the wire is also one to its process */
+    lab_wire wire; /* first: a pointer to the wire is also a pointer to its process */
     pid_t pid;
     bool taken; /* a thread uses it */
 } process;

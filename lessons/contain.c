@@ -21,7 +21,7 @@
 
 enum {
     AT_ONCE = 8,             /* maximum number of commands running at the same time */
-    KEPT = 64 << 10,         /* maximum bytes kept of the output's end */
+    KEPT = 64 << 10,         /* bytes of output that are kept: the last ones */
     LARGEST_FILE = 64 << 20, /* bytes that a command may write to one file */
     POLL_MS = 20
 };
@@ -54,7 +54,7 @@ static void become(const lab_job *job, int output, int verdict, pid_t parent) {
     limit(RLIMIT_CPU, seconds, seconds + 1); /* sends SIGXCPU */
     limit(RLIMIT_FSIZE, LARGEST_FILE, LARGEST_FILE);
     limit(RLIMIT_CORE, 0, 0);
-    if (!job->judged) limit(RLIMIT_AS, job->limits.memory, job->limits.memory); /* compilers start others */
+    if (!job->judged) limit(RLIMIT_AS, job->limits.memory, job->limits.memory); /* children inherit it */
     for (char *const *e = job->environment; e && *e; e++) putenv(*e);
     char text[16];
     close_range(3, ~0U, CLOSE_RANGE_CLOEXEC); /* it inherits no open files */
@@ -142,7 +142,7 @@ static void keep(running *r, const char *text, size_t count) {
     kept[r->kept] = '\0';
 }
 
-/* Reads only one buffer at a time: a pipe that is never empty must not keep this process from its time checks. */
+/* Reads only a few buffers at a time: a pipe that is never empty must not keep this process from its time checks. */
 static void read_output(running *r) {
     char text[KEPT / 4];
     for (int i = 0; i < 8 && r->output >= 0; i++) {

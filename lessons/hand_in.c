@@ -83,9 +83,9 @@ static void choose_kernels(void) {
 
 /* ---- the system calls that a hand-in may make ----
  *
- * The student's code uses them, the sanitizers do, and for kernels PoCL with its compiler and linker. The list excludes
- * calls that create memory outside any process, which no limit would count (sockets, pipes, queues, shared memory), or
- * a namespace in which such memory could be mounted. This protects the machine; no verdict depends on it. */
+ * They are for the student's code, the sanitizers and, for kernels, PoCL with its compiler and linker. The list
+ * excludes calls that create memory outside any process, which no limit would count (sockets, pipes, queues, shared
+ * memory), or a namespace in which such memory could be mounted. It protects the machine; no verdict depends on it. */
 
 #if defined(__x86_64__)
 #define THIS_MACHINE AUDIT_ARCH_X86_64
@@ -204,7 +204,7 @@ static const unsigned ALLOWED[] = {
     SYS_ppoll,
     SYS_pselect6,
     SYS_fadvise64,
-#ifdef SYS_open /* older calls, which newer processors no longer have */
+#ifdef SYS_open /* older calls, which newer architectures lack */
     SYS_open,
     SYS_stat,
     SYS_lstat,

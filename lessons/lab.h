@@ -35,7 +35,7 @@ extern const lab_task lab_tasks[];
  * functions of the C library are always allowed (source_check.c). */
 extern const char *const lab_may_call[];
 
-/* Defined in given.c: replaces the library's functions by the student's (gs_sync_replace, gs_backend_replace). main()
+/* Defined in given.c: replaces the library's functions with the student's (gs_sync_replace, gs_backend_replace). main()
  * calls it first. A lab that replaces nothing omits it. */
 void lab_install(void);
 
@@ -80,9 +80,9 @@ enum { LAB_RANKS = 16 /* maximum number of ranks in one lab_run_ranks */ };
 enum { LAB_WAIT = 8 };
 gs_status lab_run_ranks(int ranks, gs_status (*body)(gs_comm *, void *context), void *context);
 
-/* The same, except that the first `works` calls of each rank (collectives, messages) succeed and all later ones fail,
- * as they do when a rank is lost. GS_OK if on every rank `body` either returns the first of these failures or finishes
- * correctly because it made no further call. */
+/* Like lab_run_ranks, except that the first `works` calls of each rank (collectives, messages) succeed and all later
+ * ones fail, as they do when a rank is lost. GS_OK if on every rank `body` either returns the first of these failures
+ * or finishes correctly because it made no further call. */
 gs_status lab_run_broken(int ranks, int works, gs_status (*body)(gs_comm *, void *context), void *context);
 
 /* For checks with failing calls: sets the status returned by the first failing call, or by the later ones. The function

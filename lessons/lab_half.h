@@ -2,7 +2,7 @@
  * mistake in one half costs only that half's points.
  *
  * The first checks use small arrays in which rank r holds 2^r, so that a wrong sum shows whose gradients it contains.
- * Then come the project's tests of schemes (tests/support/scheme_checks.h), with rounds, messages and bytes.
+ * Then the project's tests of schemes (tests/support/scheme_checks.h) also check rounds, messages and bytes.
  */
 #pragma once
 

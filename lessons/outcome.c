@@ -44,7 +44,7 @@ static bool has_number(const char *text, const char *name) {
     return false;
 }
 
-/* Suggests the command that shows a student more. There is no such program for code that ran in the sandbox. */
+/* Suggests the command that shows a student more. If the code ran in the sandbox, there is no such program. */
 static void hint_to_run(const lab_grading *g, const lab_task *task, lab_outcome *o, const char *before,
                         const char *after) {
     if (!g->sandbox)
@@ -164,7 +164,7 @@ void lab_judge(const lab_grading *g, const lab_task *task, const lab_job *job, c
         snprintf(o->note, sizeof o->note, "%s", *v->message ? v->message : "the check failed");
         snprintf(o->hint, sizeof o->hint, "%s", hint_for(task, v));
     } else if (v->leaks && lab_leak_report(job->output, file, o->note, sizeof o->note)) {
-        /* the result is right, but there is a memory error */
+        /* the result is right, but memory was leaked */
     } else {
         o->points = task->points;
     }
