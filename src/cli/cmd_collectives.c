@@ -1,4 +1,4 @@
-/* gradsum collectives: runs and checks all collectives, and prints the table of their times meanwhile.
+/* gradsum collectives: runs and checks all collectives, printing the table of their times as it goes.
  *
  * The ranks are threads of this process. Each has one comm per transport: between threads and, like separate processes,
  * in shared memory and over Gloo at 127.0.0.1. Under mpirun the ranks are its processes, each with an MPI comm.

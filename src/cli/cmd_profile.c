@@ -42,7 +42,7 @@ static void print_cell(const gs_profile_cell *c, double all_seconds, bool last) 
         printf("%*s", last ? 0 : 29, "");
         return;
     }
-    /* Each is the difference of two measurements, maybe negative on a busy machine; 0 keeps the columns' widths. */
+    /* A difference of two measurements can be negative on a busy machine: print 0, to keep the columns' widths. */
     const double ms = fmax(1e3 * c->seconds, 0), share = fmax(100 * c->seconds / all_seconds, 0);
     printf(" %7.3f", ms);
     if (ms > 0 && c->flops > 0)
