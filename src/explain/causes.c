@@ -19,9 +19,9 @@ typedef struct mismatch {
     int kind, number;                   /* as in gs_difference */
     int rank, ranks;                    /* the first rank that shows the difference; how many ranks do */
     const gs_digest_score *of_a, *of_b; /* that rank's score in A; B's score */
-    double passes;                      /* passes (micro-batches) per step on each rank of A */
+    double passes;                      /* micro-batches per step on each rank of A, by its options */
     double workers;                     /* the workers of A that have samples of their own */
-    gs_sketch mine, right;              /* the differing array: in A (on that rank if each has it), in B */
+    gs_sketch mine, right;              /* the differing array: A's (that rank's, if each has it); B's */
     double ratio;                       /* A's array or number divided by B's; NaN: it is not a multiple */
 } mismatch;
 
