@@ -13,7 +13,7 @@
 enum { FIRST_USER = 61184, USERS = 4096 };
 
 #define TEMPORARY_BYTES "67108864"
-/* The grading user's processes are counted per namespace; before Linux 5.14, all of the user's were. */
+/* The grading user's processes are counted per namespace; before Linux 5.14, the count includes all of the user's. */
 #define MOST_PROCESSES(own_user) ((own_user) ? "--nproc=256" : "--nproc=4096")
 
 typedef struct word_list {
