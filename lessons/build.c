@@ -11,7 +11,7 @@
 #include "io/file.h"
 #include "source_check.h"
 
-enum { MOST_SOURCE = 1 << 20 /* the most bytes of a hand-written file */ };
+enum { MOST_SOURCE = 1 << 20 /* maximum bytes of a hand-written file */ };
 
 static const lab_limits COMPILING = {60, (size_t)2 << 30, 1 << 20};
 
@@ -79,7 +79,7 @@ static char *text_of(const lab_grading *g, const char *name) {
     return text_in(path);
 }
 
-/* Runs one of the commands; the caller checks the texts that it wrote. False: grade->problem is set. */
+/* Runs one of the commands; the caller checks the texts that it wrote. If *worked is false, grade->problem is set. */
 static gs_status step(const lab_grading *g, lab_grade *grade, const char *variable, bool inside,
                       const char *problem, bool *worked) {
     char *messages;

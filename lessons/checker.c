@@ -3,8 +3,8 @@
  *     checker TASK SOURCE COMMAND...     check the task; COMMAND starts a hand-in process, SOURCE is the student's text
  *
  * None of a student's code runs in this process. The check runs in a thread; each thread that calls a student's
- * function gets its own hand-in process, so that ranks share no memory. Only the first thread starts those processes,
- * because it lives as long as they do. Without a grader, the verdict is printed.
+ * function gets its own hand-in process, so that ranks share no memory. Only the first thread starts hand-ins, because
+ * it lives as long as they do. Without a grader, the verdict is printed.
  */
 #include "lab.h"
 
@@ -25,12 +25,12 @@
 extern char **environ;
 
 enum {
-    PATIENCE_MS = 15000, /* for a hand-in that has closed its connection, perhaps to print a long report */
+    PATIENCE_MS = 15000, /* wait for a hand-in that has closed its connection, perhaps to print a report */
     MOST_STARTS = 10     /* attempts to start a hand-in that ends before its main */
 };
 
 typedef struct process {
-    lab_wire wire; /* first, so that a pointer to the wire is also one to its process */
+    lab_wire wire; /* first: a pointer to the wire is also a pointer to its process */
     pid_t pid;
     bool taken; /* a thread uses it */
 } process;
@@ -126,7 +126,7 @@ static process *start(void) {
     }
 }
 
-static pthread_key_t key; /* each thread's own process */
+static pthread_key_t key; /* each thread's own hand-in process */
 
 static void give_back(void *taken) {
     pthread_mutex_lock(&lock);
@@ -182,7 +182,7 @@ static void serve_starts(void) {
     pthread_mutex_lock(&lock);
     while (!finished) {
         while (process_count < wanted) {
-            pthread_mutex_unlock(&lock); /* no other thread adds to the list any more */
+            pthread_mutex_unlock(&lock); /* only this thread adds to the list */
             process *p = start();
             pthread_mutex_lock(&lock);
             processes[process_count++] = p;

@@ -20,8 +20,8 @@
 #include "core/clock.h"
 
 enum {
-    AT_ONCE = 8,             /* the most commands that run at the same time */
-    KEPT = 64 << 10,         /* the most bytes of output that are kept, from its end */
+    AT_ONCE = 8,             /* maximum number of commands running at the same time */
+    KEPT = 64 << 10,         /* bytes of output that are kept: the last ones */
     LARGEST_FILE = 64 << 20, /* bytes that a command may write to one file */
     POLL_MS = 20
 };
@@ -32,7 +32,7 @@ typedef struct running {
     int output, verdict; /* our ends; -1: closed */
     size_t kept, printed;
     char word[LAB_WORD];
-    double started, looked; /* when it started, and when it was last checked */
+    double started, looked; /* when it started, and when its times were last checked */
     lab_time time;
     bool killed; /* job->end says why */
 } running;
@@ -54,7 +54,7 @@ static void become(const lab_job *job, int output, int verdict, pid_t parent) {
     limit(RLIMIT_CPU, seconds, seconds + 1); /* sends SIGXCPU */
     limit(RLIMIT_FSIZE, LARGEST_FILE, LARGEST_FILE);
     limit(RLIMIT_CORE, 0, 0);
-    if (!job->judged) limit(RLIMIT_AS, job->limits.memory, job->limits.memory); /* compilers start others */
+    if (!job->judged) limit(RLIMIT_AS, job->limits.memory, job->limits.memory); /* children inherit it */
     for (char *const *e = job->environment; e && *e; e++) putenv(*e);
     char text[16];
     close_range(3, ~0U, CLOSE_RANGE_CLOEXEC); /* it inherits no open files */
@@ -142,7 +142,7 @@ static void keep(running *r, const char *text, size_t count) {
     kept[r->kept] = '\0';
 }
 
-/* Reads only one buffer at a time: a pipe that is never empty must not keep this process from its time checks. */
+/* Reads only a few buffers at a time: a pipe that is never empty must not keep this process from its time checks. */
 static void read_output(running *r) {
     char text[KEPT / 4];
     for (int i = 0; i < 8 && r->output >= 0; i++) {
@@ -235,9 +235,9 @@ bool lab_is_too_long(const lab_limits *limits, const lab_time *t) {
            t->clock > LAB_BY_THE_CLOCK * limits->seconds;
 }
 
-/* Each look is a snapshot, and may find two processes that talk to each other both asleep. Therefore the processes
- * count as asleep only while no look finds a thread awake and no CPU time is used. Long gaps between looks do not
- * count, because then this process had to wait for a processor itself. */
+/* Each look is a snapshot, and may find two processes that talk to each other both asleep. Therefore processes count as
+ * asleep only while no look finds a thread awake and no CPU time is used. Of a long gap between looks only a part
+ * counts, because this process itself was waiting for a processor. */
 static void look_at_time(running *r, const use *u) {
     const double now = gs_seconds(), passed = fmin(now - r->looked, 5e-3 * POLL_MS);
     const bool slept = !u->awake && u->cpu == r->time.cpu;
@@ -268,7 +268,7 @@ static bool watch(running *r) {
         bool signalled = WIFSIGNALED(status);
         job->end = signalled ? LAB_SIGNAL : LAB_EXITED;
         job->code = signalled ? WTERMSIG(status) : WEXITSTATUS(status);
-        if (signalled && job->code == SIGXCPU) job->end = LAB_TOO_LONG; /* CPU time of several threads */
+        if (signalled && job->code == SIGXCPU) job->end = LAB_TOO_LONG; /* CPU time of all its threads */
     }
     bool hand_in = job->has_verdict && job->verdict.ended;
     if (hand_in && job->verdict.signal == SIGXCPU) job->end = LAB_TOO_LONG;

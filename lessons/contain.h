@@ -26,7 +26,7 @@ typedef struct lab_limits {
 } lab_limits;
 
 typedef struct lab_job {
-    char *const *command;     /* [0] is the program, which is searched for as a shell does */
+    char *const *command;     /* [0] is the program; it is searched for in PATH, as by a shell */
     char *const *environment; /* "NAME=value", added to the environment; ends with NULL */
     lab_limits limits;
     bool judged; /* it sends a verdict */
@@ -36,7 +36,7 @@ typedef struct lab_job {
     int code;
     bool slept;     /* for LAB_TOO_LONG: it was waiting, not computing */
     double seconds; /* elapsed time */
-    char *output;   /* standard output and error, only the last part of a long one; free with lab_job_free */
+    char *output;   /* standard output and error, or the last part if they are long; free with lab_job_free */
     bool has_verdict;
     lab_verdict verdict;
 } lab_job;
@@ -52,6 +52,6 @@ typedef struct lab_time {
     double cpu, asleep, clock;
 } lab_time;
 
-/* Has a command run too long? A loop is recognised by its CPU time, a wait by using no CPU time although it could. A
- * process that is waiting for a processor shows neither. */
+/* True if a command has run too long. A loop is recognised by its CPU time, a wait by using no CPU time although it
+ * could. A process that is waiting for a processor shows neither. */
 bool lab_is_too_long(const lab_limits *, const lab_time *);

@@ -7,7 +7,7 @@
  * the checker. make writes the script that calls it (lessons.mk), which sets LAB_PREPROCESS, LAB_COMPILE, LAB_SYMBOLS,
  * LAB_LINK and LAB_PROGRAM: shell commands in which $1 is the student's file and $2 the folder.
  *
- * Exit status: 0 it was graded, with any points; 1 it could not be graded; 2 wrong usage.
+ * Exit status: 0 graded, with any number of points; 1 it could not be graded; 2 wrong usage.
  */
 #include "grader.h"
 

@@ -5,7 +5,7 @@
 #include "lab.h"
 #include "sandbox.h"
 
-enum { LAB_TASKS = 12 /* the most tasks in a lab */, LAB_TEXT = 2400 };
+enum { LAB_TASKS = 12 /* maximum number of tasks in a lab */, LAB_TEXT = 2400 };
 
 /* Which file to grade, and how; from the command line (grader.c). */
 typedef struct lab_grading {
@@ -35,7 +35,7 @@ typedef struct lab_outcome {
 typedef struct lab_grade {
     char problem[600];      /* why nothing could be graded: "it does not compile"; "" if it was graded */
     char *messages;         /* the compiler's messages, or NULL */
-    char changed[LAB_TEXT]; /* lines outside the blanks that differ from the handed-out file; "" */
+    char changed[LAB_TEXT]; /* lines outside the blanks that differ from the handed-out file, or "" */
     const char *remark;     /* what could not be checked, or NULL */
     int count, points, of;
     lab_outcome outcome[LAB_TASKS];
@@ -71,7 +71,7 @@ void lab_judge(const lab_grading *, const lab_task *, const lab_job *, const cha
  * report. */
 bool lab_sanitizer_report(const char *output, const char *file, char *text, size_t size);
 
-/* The same for LeakSanitizer's report. */
+/* Does the same with LeakSanitizer's report. */
 bool lab_leak_report(const char *output, const char *file, char *text, size_t size);
 
 /* ---- report.c ---- */

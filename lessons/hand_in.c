@@ -83,9 +83,9 @@ static void choose_kernels(void) {
 
 /* ---- the system calls that a hand-in may make ----
  *
- * They are used by the student's code, the sanitizers, and for kernels by PoCL with its compiler and linker. The list
+ * They are for the student's code, the sanitizers and, for kernels, PoCL with its compiler and linker. The list
  * excludes calls that create memory outside any process, which no limit would count (sockets, pipes, queues, shared
- * memory), or a namespace in which it could be mounted. This protects the machine; no verdict depends on it. */
+ * memory), or a namespace in which such memory could be mounted. It protects the machine; no verdict depends on it. */
 
 #if defined(__x86_64__)
 #define THIS_MACHINE AUDIT_ARCH_X86_64
@@ -204,7 +204,7 @@ static const unsigned ALLOWED[] = {
     SYS_ppoll,
     SYS_pselect6,
     SYS_fadvise64,
-#ifdef SYS_open /* older calls, which newer processors no longer have */
+#ifdef SYS_open /* older calls, which newer architectures lack */
     SYS_open,
     SYS_stat,
     SYS_lstat,
@@ -236,7 +236,7 @@ enum { CALLS = sizeof ALLOWED / sizeof *ALLOWED };
 #define RETURN(value) BPF_STMT(BPF_RET | BPF_K, (value))
 #define REFUSE RETURN(SECCOMP_RET_ERRNO | ENOSYS) /* as if the system did not have this call */
 #define UNLESS(test, value) BPF_JUMP(BPF_JMP | (test) | BPF_K, (value), 0, 1) /* skips the next instruction */
-/* The call's argument must contain none of these bits; no other check of this call follows. */
+/* The call's argument must contain none of these bits; this is the only check of the call. */
 #define WITHOUT(call, argument, bits)                                                                        \
     BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, (call), 0, 4), LOAD(args[argument]), UNLESS(BPF_JSET, (bits)),       \
         REFUSE, RETURN(SECCOMP_RET_ALLOW)
@@ -248,7 +248,7 @@ static void refuse_calls(void) {
         REFUSE,
         LOAD(nr),
         WITHOUT(SYS_clone, 0, CLONE_NEWUSER),
-        WITHOUT(SYS_mmap, 3, MAP_SHARED), /* pages would outlive their release, uncounted */
+        WITHOUT(SYS_mmap, 3, MAP_SHARED), /* shared pages would outlive munmap, uncounted */
     };
     static struct sock_filter rules[sizeof first / sizeof *first + 2 * CALLS + 1];
     size_t count = sizeof first / sizeof *first;

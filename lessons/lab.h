@@ -35,12 +35,12 @@ extern const lab_task lab_tasks[];
  * functions of the C library are always allowed (source_check.c). */
 extern const char *const lab_may_call[];
 
-/* Defined in given.c: replaces the library's functions by the student's (gs_sync_replace, gs_backend_replace). main()
+/* Defined in given.c: replaces the library's functions with the student's (gs_sync_replace, gs_backend_replace). main()
  * calls it first. A lab that replaces nothing omits it. */
 void lab_install(void);
 
-/* Stands in a blank: fails with "not written yet: task 7.2", or, in a task with several blanks, "task 7.3 (ring_cost)".
- * The grader notices the call even if the function returns no status or ignores this one: a task whose check reaches a
+/* Marks a blank: fails with "not written yet: task 7.2", or, in a task with several blanks, "task 7.3 (ring_cost)". The
+ * grader notices the call even if the function returns no status or ignores this one: a task whose check reaches a
  * blank scores no points. */
 gs_status lab_blank(const char *task);
 
@@ -72,17 +72,17 @@ const char *lab_hint_of_failure(void); /* the last hint, or "" */
         }                                                                                                    \
     } while (0)
 
-enum { LAB_RANKS = 16 /* the most ranks in one lab_run_ranks */ };
+enum { LAB_RANKS = 16 /* maximum number of ranks in one lab_run_ranks */ };
 
 /* Runs `body` as ranks 0 .. ranks-1: threads with one comm each, in checking mode, that wait at most LAB_WAIT seconds
- * for each other. The message is that of the first rank that failed by itself, not because of another rank: "rank 2:
- * ...". */
+ * for each other. The error message is that of the first rank that failed by itself, not because of another rank: "rank
+ * 2: ...". */
 enum { LAB_WAIT = 8 };
 gs_status lab_run_ranks(int ranks, gs_status (*body)(gs_comm *, void *context), void *context);
 
-/* The same, except that the first `works` calls of each rank (collectives, messages) succeed and all later ones fail,
- * as they do when a rank is lost. GS_OK if on every rank `body` either returns the first of these failures or finishes
- * correctly because it made no further call. */
+/* Like lab_run_ranks, except that the first `works` calls of each rank (collectives, messages) succeed and all later
+ * ones fail, as they do when a rank is lost. GS_OK if on every rank `body` either returns the first of these failures
+ * or finishes correctly because it made no further call. */
 gs_status lab_run_broken(int ranks, int works, gs_status (*body)(gs_comm *, void *context), void *context);
 
 /* For checks with failing calls: sets the status returned by the first failing call, or by the later ones. The function
@@ -90,7 +90,7 @@ gs_status lab_run_broken(int ranks, int works, gs_status (*body)(gs_comm *, void
 gs_status lab_broken(bool first);
 gs_status lab_passed_on(gs_status, const char *call);
 
-/* Waits for all ranks of lab_run_ranks. Fails if another rank has failed; that rank's message is then reported. */
+/* Waits for all ranks of lab_run_ranks. Fails if another rank has failed, whose message lab_run_ranks then reports. */
 gs_status lab_meet(gs_comm *);
 
 /* The largest difference between the weights of two runs of the same model; infinite if any weight is NaN. */
@@ -99,14 +99,14 @@ double lab_largest_difference(const gs_result *, const gs_result *);
 /* Numbers for a message, at most the first 12: "3 5 -1 0.5". Each thread can use four results at the same time. */
 const char *lab_floats(const float *x, size_t count);
 
-/* Do kernels run in a simulator that is about 100 times slower (Oclgrind)? If so, use tiny shapes, one of each kind. */
+/* True if kernels run in a simulator that is about 100 times slower (Oclgrind): use tiny shapes, one of each kind. */
 bool lab_small(void);
 
-/* How many loads from memory all work-items of a kernel did; a vector load counts once. */
+/* The number of loads from memory by all work-items of a kernel; a vector load counts once. */
 typedef struct lab_loads {
     size_t global, local;
 } lab_loads;
 
-/* Calls `run`, which starts `kernel` and waits for it, and counts the loads; only if lab_small() is true. GS_E_USAGE:
- * Oclgrind was not told to count. Defined in lab_loads.c. */
+/* Calls `run`, which starts `kernel` and waits for it, and counts the loads. Call it only if lab_small() is true.
+ * GS_E_USAGE: Oclgrind was not told to count. Defined in lab_loads.c. */
 gs_status lab_count_loads(gs_status (*run)(void *context), void *context, const char *kernel, lab_loads *);

@@ -84,7 +84,7 @@ gs_status lab_meet(gs_comm *c) {
     return all ? GS_OK : gs_fail(GS_E_INTERRUPTED, "rank %d waited for one that had failed", c->rank);
 }
 
-/* Ranks failures by importance: a failed check, then a missing message, then a wait for the others that ended. */
+/* Orders failures by importance: a failed check, then a missing message, then an interrupted wait for the others. */
 static int weight(gs_status status) {
     return status == GS_OK ? 0 : status == GS_E_INTERRUPTED ? 1 : status == GS_E_PEER ? 2 : 3;
 }
@@ -172,7 +172,7 @@ static gs_status run_broken(gs_comm *c, void *context) {
     mine.ops = &ops;
     const gs_status status = run->body(&mine, run->context);
     const bool met = unbroken[c->rank].works <
-                     0; /* 0: it makes no further calls, or the others met that failure earlier */
+                     0; /* 0: it made no further calls, or it ended because others failed first */
     if (!met) return status == GS_E_PEER || status == GS_E_INTERRUPTED ? GS_OK : status;
     char call[100];
     snprintf(call, sizeof call, "call number %d to the other ranks fails, because one was lost",

@@ -165,7 +165,7 @@ gs_status lab_check_half(const lab_half *h) {
     GS_TRY(check_drawn_cases());
     for (int ranks = 2; ranks <= 8; ranks += h->powers_of_two ? ranks : 3)
         GS_TRY(lab_run_ranks(ranks, run_large, NULL));
-    size_t eight = 8; /* in floats; each call of a rank fails once */
+    size_t eight = 8; /* in floats; in each run another call is the first to fail */
     for (int works = 0; works < 8; works++) GS_TRY(lab_run_broken(4, works, run_small, &eight));
     return GS_OK;
 }

@@ -2,7 +2,7 @@
  * mistake in one half costs only that half's points.
  *
  * The first checks use small arrays in which rank r holds 2^r, so that a wrong sum shows whose gradients it contains.
- * Then come the project's tests of schemes (tests/support/scheme_checks.h), with rounds, messages and bytes.
+ * Then the project's tests of schemes (tests/support/scheme_checks.h) also check rounds, messages and bytes.
  */
 #pragma once
 
@@ -25,7 +25,7 @@ typedef struct lab_half {
     gs_sync_cost (*cost)(int ranks, int rank, const gs_sync_array *);
 } lab_half;
 
-/* Checks 2 to 8 ranks. Returns GS_OK or fails with the smallest failing case. Only one call at a time per process. */
+/* Checks 2 to 8 ranks; fails with the smallest failing case. A process may run only one such check at a time. */
 gs_status lab_check_half(const lab_half *);
 
 /* Checks that `cost` equals the cost of `wanted`, on each rank, for 2 to 9 ranks and small arrays. */

@@ -37,7 +37,7 @@ static void add_line(const char *line, lab_loads *loads) {
         loads->local += count;
 }
 
-/* "llvm.memcpy.p0i8.p1i8.i64()", "llvm.memcpy.p0.p1.i64()": from global, constant or local memory, size unknown. */
+/* "llvm.memcpy.p0i8.p1i8.i64()", "llvm.memcpy.p0.p1.i64()": copies an unknown number of bytes that are not private. */
 static bool copies_whole(const char *line) {
     const char *from = strstr(line, "call llvm.mem");
     for (int points = 0; from && points < 3; points++) from = strchr(from + 1, '.');

@@ -35,7 +35,7 @@ static bool compiler_errors(const char *output, char *text, size_t size) {
 
 /* ---- hints: the task's own hint says how to solve the task, which does not help after a crash ---- */
 
-/* Is the number `name`, "nan" or "inf", a word of `text`? Also matches "-nan", "(inf" and "nan,". */
+/* True if the number `name`, "nan" or "inf", is a word of `text`. Also matches "-nan", "(inf" and "nan,". */
 static bool has_number(const char *text, const char *name) {
     for (const char *at = text; (at = strcasestr(at, name)); at++) {
         const bool begins = at == text || !isalnum((unsigned char)at[-1]);
@@ -44,7 +44,7 @@ static bool has_number(const char *text, const char *name) {
     return false;
 }
 
-/* Suggests the command that shows a student more. There is no such program for code that ran in the sandbox. */
+/* Suggests the command that shows a student more. If the code ran in the sandbox, there is no such program. */
 static void hint_to_run(const lab_grading *g, const lab_task *task, lab_outcome *o, const char *before,
                         const char *after) {
     if (!g->sandbox)
@@ -73,7 +73,7 @@ static const char *hint_for(const lab_task *task, const lab_verdict *v) {
 
 /* ---- how a process ended ---- */
 
-/* The hand-in, or the checker, ended before the check was done. */
+/* Describes how the hand-in, or the checker, ended before the check was done. */
 static void tell_the_end(const lab_job *job, const char *file, lab_outcome *o) {
     int length;
     const char *bug = bug_in(job->output, &length);
@@ -90,7 +90,7 @@ static void tell_the_end(const lab_job *job, const char *file, lab_outcome *o) {
                  ended ? job->verdict.code : job->code);
 }
 
-/* None of a student's code runs before main, so students are not told about such a crash. */
+/* None of a student's code runs before main, so such a crash is not the student's mistake. */
 static void not_started(const lab_verdict *v, lab_outcome *o) {
     char how[60];
     if (v->signal > 0 && sigabbrev_np(v->signal))
@@ -164,7 +164,7 @@ void lab_judge(const lab_grading *g, const lab_task *task, const lab_job *job, c
         snprintf(o->note, sizeof o->note, "%s", *v->message ? v->message : "the check failed");
         snprintf(o->hint, sizeof o->hint, "%s", hint_for(task, v));
     } else if (v->leaks && lab_leak_report(job->output, file, o->note, sizeof o->note)) {
-        /* the result is right, but there is a memory error */
+        /* the result is right, but memory was leaked */
     } else {
         o->points = task->points;
     }

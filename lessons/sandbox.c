@@ -13,7 +13,7 @@
 enum { FIRST_USER = 61184, USERS = 4096 };
 
 #define TEMPORARY_BYTES "67108864"
-/* The grading user's processes are counted per namespace; before Linux 5.14, together with all others of the user. */
+/* The grading user's processes are counted per namespace; before Linux 5.14, the count includes all of the user's. */
 #define MOST_PROCESSES(own_user) ((own_user) ? "--nproc=256" : "--nproc=4096")
 
 typedef struct word_list {
@@ -62,7 +62,7 @@ int lab_sandbox_words(lab_sandbox *s, bool writable, char *const *environment,
     ADD(&l, "--size", TEMPORARY_BYTES, "--perms", "1777", "--tmpfs", "/tmp",
         writable ? "--bind" : "--ro-bind", s->folder, "/work", "--ro-bind", s->headers, "/tree", "--chdir",
         "/tree");
-    /* both are in memory without a limit, and an ordinary user could write to them */
+    /* both are in memory without a limit on their size, and an ordinary user could write to them */
     ADD(&l, "--remount-ro", "/dev", "--remount-ro", "/");
     ADD(&l, "prlimit", MOST_PROCESSES(s->user), "--nofile=64");
     if (s->user) {
@@ -73,7 +73,7 @@ int lab_sandbox_words(lab_sandbox *s, bool writable, char *const *environment,
     return l.count;
 }
 
-/* Runs a command inside that does nothing. */
+/* Runs a command that does nothing, inside the sandbox. */
 static gs_status try_it(lab_sandbox *s) {
     const char *words[LAB_SANDBOX_WORDS + 2];
     int count = lab_sandbox_words(s, false, NULL, words);

@@ -25,8 +25,8 @@ typedef struct lab_sandbox {
  * owner of the folder, which must contain no folders, and of its files. */
 gs_status lab_sandbox_create(lab_sandbox *, const char *folder, const char *headers);
 
-/* The words to put before a command to run it inside; returns their number. They live as long as the sandbox. writable:
- * the command may write to its folder. environment: "NAME=value", ending with NULL; apart from that, the command
- * receives only PATH, HOME and the variables that OpenCL reads. */
+/* The words to put before a command to run it in the sandbox; returns their number. They live as long as the sandbox.
+ * writable: the command may write to its folder. environment: "NAME=value", ending with NULL; apart from that, the
+ * command receives only PATH, HOME and the variables that OpenCL reads. */
 int lab_sandbox_words(lab_sandbox *, bool writable, char *const *environment,
                       const char *words[LAB_SANDBOX_WORDS]);

@@ -1,4 +1,4 @@
-/* Sanitizer reports are for experts: here they are reduced to the line of the student's file and the kind of error. */
+/* Sanitizer reports are for experts. They are reduced here to a line of the student's file and the kind of error. */
 #include "grader.h"
 
 #include <stdio.h>

@@ -73,8 +73,8 @@ static const char *check_line(const char *at, int line) {
     return NULL;
 }
 
-/* The stack of files that the compiler reads: the marker "# 12 "file" 1" enters a file, a marker with 2 returns from
- * one, and a marker without a number comes from a #line, or follows many empty lines in the same file. */
+/* The stack of files that the compiler reads: the marker "# 12 "file" 1" enters a file, a marker ending in 2 returns to
+ * one, and a marker without such a number comes from a #line, or follows many empty lines in the same file. */
 typedef struct place {
     int depth, line;
     char file[DEPTH][NAME];

@@ -1,5 +1,5 @@
-/* Checks what a hand-in may contain. No verdict depends on these checks (remote/remote.h), but a hand-in that includes
- * a neighbour's file, defines the library's functions or hides from the sanitizer has not solved the lab. */
+/* Checks the contents of a hand-in. No verdict depends on these checks (remote/remote.h), but a hand-in that includes a
+ * neighbour's file, defines the library's functions or hides from the sanitizer has not solved the lab. */
 #pragma once
 
 #include <stdbool.h>
@@ -12,7 +12,7 @@
  * student's file, as given to the compiler. */
 const char *lab_check_words(const char *text, const char *file);
 
-/* `list`: the files that the compiler read, as make rules. It may contain the system's headers and the headers of src/,
+/* `list`: the files that the compiler read, as make rules. Allowed are the system's headers and the headers of src/,
  * cpu/ and lessons/. */
 const char *lab_check_includes(const char *list, const char *file);
 

@@ -15,7 +15,7 @@ static const char *name_of(const char *path) {
     return slash ? slash + 1 : path;
 }
 
-/* The checkers of all tasks, or of the tasks that passed, with the hand-in under a simulator. */
+/* The checkers of all tasks; or, with the hand-in under a simulator, those of the tasks that passed. */
 typedef struct task_jobs {
     int count, task[LAB_TASKS];
     lab_job job[LAB_TASKS];
@@ -23,7 +23,7 @@ typedef struct task_jobs {
     char log[LAB_TASKS][4200], log_inside[LAB_TASKS][4200]; /* the same file, inside the sandbox */
     const char *command[LAB_TASKS][LAB_SANDBOX_WORDS + SIMULATOR + 8];
     char seed[40];
-    char *environment[5], *for_checker[6]; /* for the hand-in; the same with the seed */
+    char *environment[5], *for_checker[6]; /* for the hand-in; for the checker, the same with the seed */
 } task_jobs;
 
 static const char *folder_of(const lab_grading *g) {
@@ -95,8 +95,8 @@ static bool in_path(const char *program) {
 }
 
 /* The first finding in a log: its kind, and "At line 12 (column 9) of lab.cl"; for a race, both lines. Skips the kernel
- * and its work-items in between, and the source line after each place, which Oclgrind takes from the text after
- * #include, so it is not the student's line. */
+ * and its work-items in between, and the source line after each place, which Oclgrind takes from the text with all
+ * #includes expanded, so it is not the student's line. */
 static bool read_finding(const char *log, char *text, size_t size) {
     char line[2000];
     int places = 0;
@@ -106,7 +106,7 @@ static bool read_finding(const char *log, char *text, size_t size) {
         const char *begin = line + strspn(line, " \t\n");
         int length = (int)strcspn(begin, "\n");
         bool place = strncmp(begin, "At line", 7) == 0;
-        if (*text && length > 0 && begin == line) break; /* the next finding; this one is indented */
+        if (*text && length > 0 && begin == line) break; /* the next finding: this one's lines are indented */
         if (length == 0 || (*text && !place)) continue;
         size_t used = strlen(text);
         const char *join = places > 0 ? ", and a" : used > 0 ? ". A" : "";

@@ -18,6 +18,6 @@ typedef struct lab_verdict {
     int signal, code;          /* the signal that ended it (0: none), and its exit status */
     char blank[48];            /* the task of the blank that was reached, or "" */
     char message[LAB_MESSAGE]; /* the check's message, or why the hand-in was stopped */
-    char called[200];          /* the numbers of the call that did not return, or "" */
+    char called[200];          /* the arguments of the call that did not return, or "" */
     char hint[LAB_HINT];       /* the check's own hint, which replaces its task's, or "" */
 } lab_verdict;

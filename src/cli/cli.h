@@ -31,7 +31,7 @@ gs_run_command gs_cmd_devices, gs_cmd_doctor, gs_cmd_model, gs_cmd_train, gs_cmd
 
 enum {
     GS_COMPUTES =
-        1, /* uses OpenBLAS's kernels and PoCL, for which the program may have to restart itself (5 ms) */
+        1, /* uses OpenBLAS's kernels and PoCL; the program may have to restart itself for them (5 ms) */
     GS_RUNS_AS_RANKS = 2, /* launch can start it as several processes */
 };
 
@@ -46,14 +46,14 @@ extern const gs_command gs_commands[]; /* ends with an entry whose name is NULL 
 
 /* ---- options.c ---- */
 
-enum { GS_OPTIONS_MOST = 96 }; /* options in one table */
+enum { GS_OPTIONS_MOST = 96 }; /* maximum number of options in one table */
 
 /* Read "--name value", "--name=value", "-n 3" and "-n3". Other words move to argv[1..*words]. With --help or -h
  * anywhere, set *help and read nothing. GS_E_USAGE: an unknown option (the message suggests the most similar one), a
- * missing or wrong value, or a word after --help. */
+ * missing or invalid value, or a word after --help. */
 gs_status gs_options_parse(const gs_option *options, int argc, char **argv, int *words, bool *help);
 
-/* Does the command line contain --name? */
+/* True if the command line contains --name. */
 bool gs_option_is_given(const char *name, int argc, char **argv);
 
 /* Set an option from its saved text; the saved text of a flag that is on is "yes". GS_E_USAGE. */
@@ -66,24 +66,24 @@ typedef struct gs_help {
     void (*more)(void); /* prints further text at the end; may be NULL */
 } gs_help;
 
-/* "usage: gradsum train [options]", then each option with its default, in 80 columns. manual.sh makes the manual pages
- * from this text, and shells complete the options listed in it (completion.bash, completion.zsh). */
+/* Print "usage: gradsum train [options]", then each option with its default, in 80 columns. manual.sh makes the manual
+ * pages from this text, and shells complete the options listed in it (completion.bash, completion.zsh). */
 void gs_options_help(const gs_help *, const gs_option *options);
 
-/* gs_options_parse, then print help if requested. True: the command continues. False: the command ends with
+/* Run gs_options_parse, then print help if requested. True: the command continues. False: the command ends with
  * *exit_status; errors have been printed. words may be NULL if the command takes only options. */
 bool gs_options_taken(const gs_option *, const gs_help *, int argc, char **argv, int *words,
                       int *exit_status);
 
-/* The run options that any of `users` takes, parsed into `settings`, and those in `own`, which replace options of the
- * same name. The table is static: the next call overwrites it. */
+/* Make a table of the run options that any of `users` takes, whose values go into `settings`, and of the options in
+ * `own`, which replace run options of the same name. The table is static: the next call overwrites it. */
 const gs_option *gs_run_options(gs_settings *settings, int users, const gs_option *own);
 
 /* An option that other commands take and this one rejects; --help does not list it. */
 #define GS_REFUSED(name, why)                                                                                \
     { name, GS_OPTION_REFUSED, NULL, 0, 0, NULL, why }
 
-/* In `own`: the run option of this name with this help text; NULL: with its usual text. */
+/* An entry of `own`: the run option of this name with this help text, or with its usual text if `help` is NULL. */
 #define GS_RUN_OPTION(name, help)                                                                            \
     { name, GS_OPTION_FLAG, NULL, 0, 0, NULL, help }
 
@@ -126,7 +126,7 @@ void gs_tell_skipped(const char *command, const gs_result *);
 typedef struct gs_resumed_run {
     gs_state *state;
     char *file;         /* the checkpoint, in the folder given to --resume */
-    gs_comm *processes; /* connected to agree on the file; NULL: none, or the run has taken them over */
+    gs_comm *processes; /* connected to agree on the file; NULL: not connected, or passed on to the run */
     bool automatic;     /* --resume auto */
 } gs_resumed_run;
 
@@ -155,10 +155,10 @@ void gs_json_print(struct cJSON *);
 /* Calls fflush(stdout), but turns a closed pipe into a request to stop instead of SIGPIPE. */
 void gs_flush_output(void);
 
-/* Make a new folder in TMPDIR, else /tmp; name: "gradsum-explain-XXXXXX". GS_E_FILE: failed, and `folder` is "". */
+/* Make a new folder in TMPDIR, else /tmp; name: a pattern, "gradsum-explain-XXXXXX". GS_E_FILE: `folder` is then "". */
 gs_status gs_temporary_folder(const char *name, char *folder, size_t size);
 
-/* When an activity began, what share of its work was already done then, and when it was last shown; {0} before. */
+/* When an activity began, what share of its work was done then, and when it was last shown; {0}: it has not begun. */
 typedef struct gs_activity {
     double since, from, shown;
     bool tells; /* without a terminal, print one line if more than 2 s remain */
@@ -198,7 +198,7 @@ typedef struct gs_progress {
     bool json;
     bool bar;                     /* show a progress bar: standard error is a terminal */
     int bar_epoch;                /* the epoch that the bar shows, */
-    double started, samples_done; /* and when its first step ended, and the samples processed since */
+    double started, samples_done; /* when its first step ended, and the samples processed since then */
     gs_activity work, test;       /* the whole run, and the current test */
     char ended[GS_RUN_HAS_ENDED]; /* reports that the resumed run had already ended; else "" */
     const char *failure;          /* why the weights could not be saved; NULL: they were saved */

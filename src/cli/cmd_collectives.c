@@ -1,7 +1,7 @@
-/* The table of collectives, each run and checked as the table is printed.
+/* gradsum collectives: runs and checks all collectives, printing the table of their times as it goes.
  *
- * The ranks are threads of this process. Each has one comm per transport: between threads and, as separate processes
- * do, in shared memory and over Gloo at 127.0.0.1. Under mpirun the ranks are its processes, each with an MPI comm.
+ * The ranks are threads of this process. Each has one comm per transport: between threads and, like separate processes,
+ * in shared memory and over Gloo at 127.0.0.1. Under mpirun the ranks are its processes, each with an MPI comm.
  */
 #include "cli/cli.h"
 #include "comm/call_check.h"
@@ -17,7 +17,7 @@
 
 enum { GS_TABLE_RANKS = 64, GS_TABLE_TRANSPORTS = 3, GS_TABLE_RUNS = 20 };
 
-/* One rank's result for one run of a cell. */
+/* One rank's result for a cell. */
 typedef struct gs_outcome {
     gs_error error;
     double seconds;
@@ -32,16 +32,16 @@ typedef struct gs_table {
     gs_link link;
     bool json;
     bool bind;      /* bind each rank to its own CPUs */
-    int runs;       /* runs per cell, at least */
+    int runs;       /* minimum number of runs per cell */
     double seconds; /* repeat runs until they take this long in total; ignored with a link */
     int cells, wrong;
-    char folder[300]; /* where Gloo's ranks meet */
+    char folder[300]; /* the folder where Gloo's ranks meet */
     gs_outcome outcome[GS_TABLE_RANKS];
 } gs_table;
 
 /* ---- output ---- */
 
-/* Does each rank hold only its part of the array? */
+/* True if a call's count is that of one rank's part, not of the whole array. */
 static bool has_parts(gs_operation operation) {
     return operation == GS_ALL_GATHER || operation == GS_GATHER || operation == GS_SCATTER ||
            operation == GS_ALL_TO_ALL;
@@ -134,8 +134,8 @@ typedef struct rank {
 
 /* ---- one cell, on one rank ---- */
 
-/* Fill the arrays, wait for all ranks, and make the call. Each rank sends to the next rank and receives from the
- * previous one; *seconds is the time of the send alone (GS_SEND) or of both. */
+/* Fill the arrays, wait for all ranks, and make the call. For GS_SEND and GS_RECV, each rank sends to the next rank and
+ * receives from the previous one; *seconds is the time of the send alone (GS_SEND) or of both (GS_RECV). */
 static gs_status run_once(rank *r, int transport, gs_operation operation, double *seconds) {
     gs_table *t = r->t;
     gs_comm *c = r->comm[transport];
@@ -146,7 +146,7 @@ static gs_status run_once(rank *r, int transport, gs_operation operation, double
     gs_call_fill(&call, r->number, t->ranks, r->in, r->out);
     double start;
     GS_TRY(gs_ranks_begin(c, &t->link, &start));
-    if (operation == GS_SEND) start = gs_seconds(); /* do not count the time until this rank woke up */
+    if (operation == GS_SEND) start = gs_seconds(); /* exclude the time until this rank woke up */
     if (message) GS_TRY(gs_call_run(c, &send, r->in, r->out));
     if (operation == GS_SEND) *seconds = gs_seconds() - start;
     GS_TRY(gs_call_run(c, &call, r->in, r->out));
@@ -161,7 +161,7 @@ static bool is_enough(const gs_table *t, int run, double spent) {
     return run > t->runs && (spent > t->seconds || run > MOST || gs_link_is_there(&t->link));
 }
 
-/* Bind the rank to its own CPUs, or to all CPUs of the process. Gloo's threads started earlier and keep all of them. */
+/* Bind the rank to its own CPUs, or to all CPUs of the process. Gloo's threads, started earlier, keep all CPUs. */
 static void bind_for(const rank *r, const char *transport) {
     if (r->bind) gs_cores_bind(gs_cores_may_bind(transport) ? &r->own : &r->all);
 }
@@ -281,11 +281,11 @@ static gs_status run_process(gs_table *t) {
 
 /* ---- the command ---- */
 
-/* Are the ranks threads or mpirun's processes? n: the value of -n; 0: not given. */
+/* Decide whether the ranks are threads or mpirun's processes. n: the value of -n; 0: not given. */
 static gs_status find_ranks(gs_table *t, int n) {
     GS_TRY(gs_rendezvous_from_environment(&t->mpirun));
     if (t->mpirun.directory)
-        t->mpirun = (gs_rendezvous){.size = 1}; /* processes started by hand print a table each */
+        t->mpirun = (gs_rendezvous){.size = 1}; /* each process started by hand prints its own table */
     bool mpirun = t->mpirun.size > 1;
     if (mpirun && n > 0 && n != t->mpirun.size)
         return gs_fail(GS_E_USAGE, "-n %d, but mpirun started %d processes, which are the ranks", n,
@@ -327,12 +327,12 @@ int gs_cmd_collectives(int argc, char **argv) {
     if (status != GS_OK) return gs_exit_status("collectives", status);
     t.bind = t.bind && t.mpirun.size <= 1 && t.ranks > 1 && t.ranks <= gs_cpu_cores();
     t.runs = t.size <= 65536 ? GS_TABLE_RUNS : t.size <= 4194304 ? 5 : 2;
-    if (gs_link_is_there(&t.link) || t.seconds == 0) t.runs = 2; /* almost all of a link's time is sleep */
+    if (gs_link_is_there(&t.link) || t.seconds == 0) t.runs = 2; /* with a link nearly all time is sleep */
     status = t.mpirun.size > 1 ? run_process(&t) : run_in_folder(&t);
     if (status != GS_OK) return gs_exit_status("collectives", status);
     if (!t.json && t.mpirun.rank == 0 && t.wrong == 0)
         printf("\nAll %d cells are right: every element was checked after every run.\n", t.cells);
-    fflush(stdout); /* the end of the table's last line */
+    fflush(stdout); /* print the end of the table before the message */
     if (t.wrong > 0)
         gs_tell("collectives", "%d of %d cells %s wrong", t.wrong, t.cells, t.wrong == 1 ? "is" : "are");
     return t.wrong == 0 ? GS_EXIT_OK : GS_EXIT_FAILED;

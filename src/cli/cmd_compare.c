@@ -12,7 +12,7 @@
 typedef struct gs_row {
     char devices[512];
     gs_result result;
-    double difference; /* largest |weight - weight of the first row| */
+    double difference; /* largest |difference| from the first row's weights */
 } gs_row;
 
 /* Split "cpu; cpu,cpu" into rows; the caller frees them, even after a failure. */
@@ -58,7 +58,7 @@ static double share(const gs_result *r, gs_phase phase) {
     return sum > 0 ? r->phase[phase] / sum : (double)NAN; /* NaN: no step was measured */
 }
 
-/* The table is 80 columns wide, so --bucket's extra column makes names shorter. */
+/* The table is 80 columns wide, so --bucket's extra column leaves less room for names. */
 static int name_width(bool buckets) {
     return buckets ? 11 : 15;
 }
@@ -121,8 +121,8 @@ static void print_json(const gs_row *rows, int i) {
     gs_json_print(o);
 }
 
-/* Two workers with one thread each are no faster than one worker with two. To compare only the number of workers, every
- * worker of every set gets the number of threads for which the largest set has enough cores. */
+/* Two workers with one thread each are no faster than one worker with two. So that only the number of workers differs,
+ * every worker of every set gets as many threads as the largest set has cores per worker. */
 static int equal_threads(const gs_row *rows, int count) {
     int largest = 1;
     for (int i = 0; i < count; i++) {
@@ -160,7 +160,7 @@ static gs_status compare(gs_settings *s, gs_row *rows, int count, bool json) {
     return GS_OK;
 }
 
-/* Report an error even in the last set before training the first. */
+/* Check every set before training the first one. */
 static gs_status check_sets(const gs_settings *s, const gs_row *rows, int count) {
     gs_status status = GS_OK;
     for (int i = 0; i < count && status == GS_OK; i++) {

@@ -1,5 +1,5 @@
-/* `gradsum doctor`: checks whether this machine is fit for a run, and whether the machines of a run reach each other.
- * Prints one line per finding, followed by advice. */
+/* `gradsum doctor`: checks whether this machine is fit for a run, and whether the machines of a run can reach each
+ * other. Prints one line per finding, followed by advice. */
 #include "cli/cli.h"
 #include "cli/launch/launch.h"
 #include "comm/rendezvous/route.h"
@@ -19,8 +19,8 @@
 
 enum {
     MARGIN = 18,
-    LEAST_MB = 256, /* memory for one process: a small model and its data */
-    SOME = 64,      /* samples read from a data set */
+    LEAST_MB = 256, /* minimum memory for one process with a small model and its data */
+    SOME = 64,      /* about this many samples of a data set are read */
     FACT = 200
 };
 
@@ -151,7 +151,7 @@ static gs_status read_some(const gs_dataset *set) {
     return status;
 }
 
-/* Also computes the checksum that the ranks of a run compare. */
+/* Check the data, and compute the checksum that the ranks of a run compare. */
 static void look_at_data(doctor *d) {
     gs_dataset *set = NULL;
     if (gs_dataset_load(d->data, GS_TRAIN, &set) == GS_OK && read_some(set) == GS_OK) {
@@ -197,7 +197,7 @@ static void say_absent(doctor *d, finding f, int rank, const char *text, double 
     say(d, f, f == NOTE ? "waiting" : "absent", advice, "node rank %d %s %.3g s", rank, text, seconds);
 }
 
-/* While waiting, print early which machines are still missing. */
+/* Called while waiting: print which machines are still missing. */
 static void say_waits(void *context, const gs_probe *p, double left) {
     for (int r = 0; r < p->size; r++)
         if (!p->host[r].came) say_absent(context, NOTE, r, "has not come yet; waiting for at most", left);
@@ -215,7 +215,7 @@ static bool fact_of(const gs_probe_host *h, const char *name, char value[FACT]) 
     return false;
 }
 
-/* Rank b does not reach rank a: print why, and what a's user can do about it. */
+/* Rank b cannot reach rank a: print why, and what a's user can do about it. */
 static void say_unreached(doctor *d, const gs_probe *p, int a, int b) {
     const gs_probe_host *h = &p->host[a];
     const gs_probe_link *l = &p->link[a * p->size + b];
@@ -280,7 +280,7 @@ static const struct same {
     {"processor", "the slowest machine sets the pace", NOTE},
 };
 
-/* Print this value for each machine where it differs from the first machine's. */
+/* Print this value of each machine whose value differs from the first machine's. */
 static void compare(doctor *d, const gs_probe *p, const struct same *s) {
     char first[FACT] = "", value[FACT], text[1000] = "";
     int values = 0;

@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <cjson/cJSON.h>
 
-/* For text data: the loss per token in nats, as perplexity (the number of equally likely choices), and in bits. */
+/* For text, print the loss per token in nats and bits, and the perplexity (the number of equally likely choices). */
 static void print_text(const gs_settings *s, const gs_result *r) {
     char text[300] = "";
     gs_append(text, sizeof text, "test loss %.6f", gs_shown(r->test_loss));
@@ -46,7 +46,7 @@ static void print_images(const gs_result *r) {
 
 /* ---- the confusion matrix: a table if it fits the screen, else a line per class. Needs result->confusion ---- */
 
-/* *samples: the number of samples with this label. Returns the share recognised; NaN if there are none. */
+/* *samples: the number of samples with this label. Returns the share that was recognised; NaN without samples. */
 static double accuracy_of(const gs_result *r, int label, double *samples) {
     const double *row = r->confusion + (size_t)label * (size_t)r->classes;
     *samples = 0;
@@ -149,7 +149,7 @@ static void print_confusion(const gs_result *r) {
         print_list(r, larger(LABEL, name));
 }
 
-/* Add the names of the classes, if they have any: in full, or as they are shown on a screen. */
+/* Add the class names, if there are any: in full if `whole`, otherwise as a screen shows them. */
 static void add_names(cJSON *o, const char *field, const gs_result *r, bool whole) {
     char room[GS_CLASS_NAME];
     cJSON *names = cJSON_AddArrayToObject(o, field);
@@ -196,7 +196,7 @@ static void print_result(const gs_settings *s, const gs_result *r, bool matrix, 
 
 /* ---- pictures for the page ---- */
 
-enum { SIDE = 96 }; /* the most pixels per side of a picture on the page */
+enum { SIDE = 96 }; /* maximum pixels per side of a picture on the page */
 
 static float value_of(const gs_dataset *set, const unsigned char *raw, size_t i) {
     return set->inputs ? ((const float *)(const void *)raw)[i] : (float)raw[i];
@@ -241,7 +241,7 @@ static cJSON *picture_of(const gs_dataset *set, size_t sample) {
  * What the page's script (src/page/eval.js) reads:
  *
  *     version, command, load, data, workers; samples, classes, accuracy, top5 (or null), loss
- *     names      the classes'; [] if they have only numbers
+ *     names      of the classes; [] if they have only numbers
  *     confusion  [[label, taken, samples]]   for counts above 0
  *     worst      [{sample, label, taken, loss (null: infinite), sure,
  *                  picture: {h, w, c: 1 or 3, bytes: base64 of (c, h, w)}, or null}]
@@ -344,7 +344,7 @@ int gs_cmd_eval(int argc, char **argv) {
     status = check_own(&s, page);
     if (status != GS_OK) return gs_exit_status("eval", status);
     const bool matrix = s.confusion;
-    s.confusion = s.confusion || page; /* the page shows it */
+    s.confusion = s.confusion || page; /* the page shows the matrix */
     s.processes = &processes;
     processes.timeout = s.timeout;
 

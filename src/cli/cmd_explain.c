@@ -129,7 +129,7 @@ static gs_status train_one_worker(const gs_digests *a, const char *folder) {
 static gs_status explain_alone(const char *of_a, bool *differ) {
     char folder[400] = "";
     gs_digests a = {0};
-    gs_stop_on_signals(); /* so that the folder is still removed */
+    gs_stop_on_signals(); /* so that the folder is removed even after a signal */
     gs_status status = gs_digests_read(of_a, &a);
     if (status == GS_OK) status = gs_temporary_folder("gradsum-explain-XXXXXX", folder, sizeof folder);
     if (status == GS_OK) status = train_one_worker(&a, folder);

@@ -14,7 +14,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { HELD = 4 /* the most bytes of a character */ };
+enum { HELD = 4 /* maximum bytes per character */ };
 
 typedef struct job {
     gs_settings settings; /* load, model, devices and threads */
@@ -33,7 +33,7 @@ typedef struct job {
     size_t prompt_count;
     int *tokens; /* (drawn, texts) */
     size_t drawn;
-    double prompt_seconds, seconds; /* until the first token, and for all later tokens */
+    double prompt_seconds, seconds; /* up to the first token, and for all later ones */
     char held[HELD];                /* the first bytes of an incomplete character */
     size_t held_bytes;
     FILE *out;
@@ -56,7 +56,7 @@ static void put(job *j, const char *text, size_t bytes, bool is_utf8) {
         fwrite(text, 1, bytes, j->out);
 }
 
-/* Print each character once all its bytes are there; print bytes that are not UTF-8 unchanged. */
+/* Print each character once all its bytes have arrived; print bytes that are not UTF-8 unchanged. */
 static void put_held(job *j, bool last) {
     size_t at = 0;
     while (at < j->held_bytes) {
@@ -121,8 +121,8 @@ static gs_status plan(job *j, const gs_settings *s, gs_model_config *config, gs_
     return s->model == saved->model ? gs_context(status, "%s: metadata", s->load) : status;
 }
 
-/* Find what the model's tokens stand for. Unless the file says otherwise, 256 tokens are bytes. A model may have more
- * tokens than its vocabulary, for a round size; the surplus tokens are never drawn. */
+/* Find what the model's tokens stand for. Without a vocabulary, 256 tokens stand for bytes. A model may have more
+ * tokens than its vocabulary, to make their number round; the surplus tokens are never drawn. */
 static gs_status find_vocabulary(job *j, int tokens) {
     static const gs_vocabulary bytes = {.kind = GS_TOKENS_BYTES, .size = GS_VOCABULARY_BYTES};
     const char *path = j->settings.load, *folder = j->settings.tokenizer;

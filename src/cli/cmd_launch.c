@@ -38,8 +38,8 @@ static const gs_help help = {
     "  gradsum launch --hosts anna,berta:4,carl -n 2 -- train",
     "gradsum launch -n 2 -- train --model lenet --epochs 3", NULL};
 
-/* Binding depends on the transport, or on --sync (core/usable.h). The command's own --bind none counts too, because a
- * process cannot undo its launcher's binding. */
+/* Whether processes can be bound depends on the transport and on --sync (core/usable.h). The command's own --bind none
+ * counts too, because a process cannot undo its launcher's binding. */
 static bool may_bind(const gs_launch *l) {
     const char *sync = gs_launch_option(l, "--sync"), *bind = gs_launch_option(l, "--bind");
     if (!gs_cores_may_bind(l->transport) || (sync && !gs_cores_may_bind(sync))) return false;
@@ -54,7 +54,7 @@ static const char *transport_help(char *text, size_t size) {
     return text;
 }
 
-/* Only some commands run as ranks. A word starting with a dash is no command: each process handles it (--version). */
+/* Only some commands run as ranks. A word like --version is not a command: each process handles it. */
 static gs_status check_command(const char *name) {
     const char *launched[40] = {NULL};
     char list[200] = "";
@@ -173,7 +173,7 @@ static gs_status take_ranks(gs_launch *l, const char *list) {
                    gs_s((unsigned)node + 1), l->nodes, gs_s((unsigned)l->nodes));
 }
 
-/* Read the secret from standard input, where a `launch --hosts` writes it. */
+/* Read the secret that `launch --hosts` writes to this process's standard input. */
 static gs_status read_secret(gs_launch *l) {
     char text[1026];
     size_t n = 0;
@@ -276,7 +276,7 @@ int gs_cmd_launch(int argc, char **argv) {
         return GS_EXIT_OK;
     }
     launch.timeout = timeout < usual || timeout > usual ? timeout : 0;
-    /* Checked here too, because a lone process never uses a transport. For mpi, the processes print how to get it. */
+    /* Checked here too, because a single process never uses a transport. For mpi, the processes print how to get it. */
     if (status == GS_OK) status = gs_process_transport_find(launch.transport, true, &found);
     if (status == GS_OK) status = check_nodes(&launch, ranks);
     if (status == GS_OK) status = take_command(argc, argv, words, end, elastic, &launch);

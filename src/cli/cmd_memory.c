@@ -7,7 +7,7 @@
 
 static const double MB = 1e6;
 
-enum { COLUMNS = 5 /* the most workers side by side */ };
+enum { COLUMNS = 5 /* maximum number of workers side by side */ };
 
 static void print_row(const char *word, const gs_memory_plan *p, int first, int end, gs_memory_place place,
                       int kind) {

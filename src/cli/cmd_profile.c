@@ -36,13 +36,13 @@ static void print_speeds(const gs_profile *p) {
     if (*p->busy) gs_print_fact("busy", "%s\n", p->busy);
 }
 
-/* "  0.123   104   1.23  12  80"; blank without work */
+/* "  0.123   104   1.23  12  80"; blank if there is no work */
 static void print_cell(const gs_profile_cell *c, double all_seconds, bool last) {
     if (!(c->bytes > 0)) {
         printf("%*s", last ? 0 : 29, "");
         return;
     }
-    /* As the difference of two measurements, a time may be negative on a busy machine. Columns keep their widths. */
+    /* A difference of two measurements can be negative on a busy machine: print 0, to keep the columns' widths. */
     const double ms = fmax(1e3 * c->seconds, 0), share = fmax(100 * c->seconds / all_seconds, 0);
     printf(" %7.3f", ms);
     if (ms > 0 && c->flops > 0)
@@ -84,7 +84,7 @@ static void print_rows(const gs_profile *p) {
            "counted: cpu/winograd.h).\n");
 }
 
-/* "    12.345    0.123   100"; blank without work */
+/* "    12.345    0.123   100"; blank if there is no work */
 static void print_plain_cell(const gs_profile_cell *c, double plain, bool last) {
     const double ms = fmax(1e3 * c->seconds, 0);
     if (!(c->bytes > 0)) {

@@ -1,10 +1,10 @@
-/* gradsum schemes: the time of one sum, for every scheme and several sizes. The fastest scheme depends on the size: few
- * rounds win while the cost per message dominates, few bytes once the cost per byte does.
+/* gradsum schemes: the time of one sum, for every scheme and several sizes. In small sums the cost per message
+ * dominates, so schemes with few rounds win; in large ones the cost per byte does, so schemes with few bytes win.
  *
  * The ranks are threads of this process. They exchange data in their own memory or, as separate processes do, in a
  * segment of shared memory or over Gloo's connections at 127.0.0.1. The schemes take turns, so that other load on the
- * machine affects them all; each figure is the median. With --link each figure is the minimum: nearly all of a link's
- * time is sleep, which other load can only lengthen.
+ * machine affects them all; each figure is the median. With --link each figure is the minimum: a message over a link
+ * spends nearly all its time asleep, which other load can only lengthen.
  */
 #include "cli/cli.h"
 #include "comm/ranks.h"
@@ -67,7 +67,7 @@ static gs_status turn(rank *r, int scheme, size_t count, int calls, double *seco
 }
 
 /* Choose enough calls for a turn to take its share of the time. Over links each turn is a single call: a second call
- * right after the first would begin on lines that are free while others still carry the first call's data. */
+ * right after the first would already use the free links while others still carry the first call's data. */
 static gs_status count_calls(rank *r, int scheme, size_t count, int *calls) {
     const table *t = r->t;
     double once, each = t->seconds_all / (SIZES * TURNS * t->schemes);
@@ -79,7 +79,7 @@ static gs_status count_calls(rank *r, int scheme, size_t count, int *calls) {
     return GS_OK;
 }
 
-/* Rank r contributes whole numbers from r + 1 on: sums of whole numbers are exact in any order. */
+/* Rank r contributes the whole numbers r + 1 to r + 7, whose sums are exact in any order. */
 static gs_status check(rank *r, int scheme, size_t count) {
     r->sync->scheme = r->t->scheme[scheme];
     int n = r->comm->size, ranks = n * (n + 1) / 2;
@@ -91,7 +91,7 @@ static gs_status check(rank *r, int scheme, size_t count) {
             return gs_fail(GS_E_SHAPE, "%s of %zu floats: element %zu is %g on rank %d, wanted %g",
                            r->sync->scheme->name, count, i, r->data[i], r->comm->rank, sum);
     }
-    memset(r->data, 0, count * sizeof *r->data); /* sums of zeros stay 0 */
+    memset(r->data, 0, count * sizeof *r->data); /* zeros stay 0 however often they are summed */
     return GS_OK;
 }
 

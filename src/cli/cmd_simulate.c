@@ -13,7 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { CURVE = 40 /* the most points */ };
+enum { CURVE = 40 /* maximum number of points */ };
 
 typedef struct question {
     gs_simulation sim; /* settled: every field has its final value */
@@ -259,7 +259,7 @@ static void show(void *context, int workers, int step, double share) {
 
 /* ---- the answer ---- */
 
-/* The same simulation with a different number of workers, but as many per host and as many samples per worker. */
+/* The same simulation for another number of workers, with as many workers per host and samples per worker as before. */
 static gs_status point(const question *q, int workers, gs_simulated *out) {
     gs_simulation s = q->sim;
     const int each = s.workers / s.hosts;
@@ -312,8 +312,8 @@ static gs_status expect_failures(question *q) {
     return gs_failures_expect(f, &q->cost);
 }
 
-/* With --flops nothing is measured, so the measurement's options have no effect. In a pipeline, however, device and
- * precision determine which bytes are sent. */
+/* With --flops nothing is measured, so options of the measurement are rejected. A pipeline still uses --device and
+ * --precision, which determine what it sends. */
 static gs_status check_unmeasured(const question *q) {
     static const char *const measured[] = {"data",    "labels", "tokens",    "tokenizer",
                                            "context", "size",   "loaders",   "load",

@@ -12,7 +12,7 @@ enum { COLUMNS = 80, CELL = 64 };
 
 typedef struct table {
     const gs_step_record *step;
-    bool counts; /* cells show how many gradients a sum contains, because a list of them would be too wide */
+    bool counts; /* cells show the number of gradients in a sum, because a list would be too wide */
     int label;   /* the width of "worker 12" */
     int width;   /* the width of a cell, including the space before it */
     const gs_step_event *held[GS_STEP_WORKERS]; /* each worker's array as last shown */
@@ -78,7 +78,7 @@ static uint32_t content(const table *t, const gs_step_event *e, int chunk) {
     return gs_step_part_at(e, t->step->bounds[chunk])->workers;
 }
 
-/* All tables are as wide as the widest cell requires. */
+/* In all tables the columns are as wide as the widest cell requires. */
 static void find_width(table *t) {
     const gs_step_record *s = t->step;
     int widest = t->counts ? 1 : 3; /* "all" */

@@ -76,7 +76,7 @@ static cJSON *json_spread(gs_spread s) {
     return GS_JSON_OBJECT(GS_FIELD("median", s.median), GS_FIELD("least", s.least), GS_FIELD("most", s.most));
 }
 
-/* All seeds of one batch; this object is also a row of the page (report_sweep.js). */
+/* One batch size with all its seeds; this object is also a row of the page (report_sweep.js). */
 static cJSON *json_line(const gs_sweep_line *l) {
     return GS_JSON_OBJECT(GS_FIELD("event", "batch"), GS_FIELD("batch", l->batch),
                           GS_FIELD("lr", gs_decimal((float)l->rates.plan.scaled)), GS_FIELD("runs", l->runs),
@@ -88,14 +88,14 @@ static cJSON *json_line(const gs_sweep_line *l) {
                           GS_FIELD("samples_per_s", json_spread(l->samples_per_s)));
 }
 
-/* A stopped sweep counts its completed runs, too. After a failed run, gs_json_failed prints the last line instead. */
+/* Even a stopped sweep reports its completed runs. After a failed run, gs_json_failed prints the last line instead. */
 static void json_end(int whole, bool interrupted) {
     gs_json_print(GS_JSON_OBJECT(GS_FIELD("event", "end"),
                                  GS_FIELD("status", interrupted ? "interrupted" : "done"),
                                  GS_FIELD("runs", whole), GS_FIELD("interrupted", interrupted)));
 }
 
-/* ---- the table: at most 60 columns, plus another word if 72 columns fit ---- */
+/* ---- the table: at most 60 columns, and a note after them on a screen of 72 columns ---- */
 
 static void one_head(const gs_sweep *w) {
     char target[40];
@@ -191,8 +191,8 @@ static void text_notes(const gs_sweep *w) {
 
 /* ---- the page ---- */
 
-/* `sweep --report`: the table, a chart of the steps, and one curve per batch. With several seeds, the curve is that of
- * the run with the median number of steps. */
+/* `sweep --report`: the table, a chart of the steps, and one curve per batch. With several seeds, the curve shows the
+ * run with the median number of steps. */
 static void add_devices(cJSON *about, const gs_settings *s) {
     cJSON *devices = cJSON_AddArrayToObject(about, "devices");
     char name[48];
@@ -202,7 +202,7 @@ static void add_devices(cJSON *about, const gs_settings *s) {
                 devices, GS_JSON_OBJECT(GS_FIELD("worker", i), GS_FIELD("device", (const char *)name)));
 }
 
-/* The run as run.json in a log describes it; lr is the scaled rate. */
+/* Describe the run as a log's run.json does; lr is the scaled rate. */
 static cJSON *about(const gs_sweep *w, const gs_sweep_run *r) {
     gs_settings s = gs_settings_with_numbers(&w->settings, r->batch);
     s.batch = r->batch;
@@ -275,10 +275,10 @@ typedef struct shown {
     gs_observer observer;
     bool began; /* the head has been shown */
     bool ended; /* the last JSON line has been printed */
-    int lines;  /* batches shown so far, each with several seeds */
+    int lines;  /* lines shown so far, one per batch, if there are several seeds */
 } shown;
 
-/* Show the lines of the next batches before `end`. After a signal, a batch may lack some seeds. */
+/* Show the lines of all batches before `end` that are not shown yet. After a signal, a batch may lack some seeds. */
 static void show_lines(shown *s, const gs_sweep *w, int end) {
     for (; s->lines < end; s->lines++) {
         gs_sweep_line line = gs_sweep_line_of(w, s->lines);
@@ -331,7 +331,7 @@ static gs_status sweep(gs_sweep *w, shown *s) {
     s->now = (gs_shown_run){.settings = &w->settings, .runs = w->count, .work.tells = !s->json};
     gs_status status = gs_sweep_train(w);
     gs_show_activity(NULL, 0, NULL);
-    if (status == GS_OK) show_head(s); /* a signal may have come before the first step */
+    if (status == GS_OK) show_head(s); /* a signal may have arrived before the first step */
     if (w->seeds > 1) show_lines(s, w, w->batches);
     if (!s->json && s->now.run > 0) text_notes(w);
     if (status == GS_OK && s->report && s->now.run > 0) {

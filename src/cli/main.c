@@ -49,7 +49,7 @@ static bool is_help(const char *word) {
     return strcmp(word, "help") == 0 || strcmp(word, "--help") == 0 || strcmp(word, "-h") == 0;
 }
 
-/* Not under `launch`, which passes its environment on to several processes. */
+/* True if this is the run's only process; false for `launch`, which passes its environment on to several processes. */
 static bool is_alone(const char *command) {
     gs_rendezvous r;
     return strcmp(command, "launch") != 0 && (gs_rendezvous_from_environment(&r) != GS_OK || r.size == 1);
@@ -112,7 +112,7 @@ static int run(int argc, char **argv) {
 
 /* Any command fails if its results could not be written to standard output, for instance on a full disk. */
 static int close_output(const char *command, int exit_status) {
-    const bool failed = ferror(stdout) != 0; /* its errno is lost; writing another byte fails again */
+    const bool failed = ferror(stdout) != 0; /* its errno is lost, but writing another byte fails again */
     errno = 0;
     clearerr(stdout);
     if (failed) putchar('\n');

@@ -31,7 +31,7 @@ static bool is_constant(const gs_dataset *set) {
     return !set->folder && bytes > 0 && memcmp(set->images, set->images + 1, bytes - 1) == 0;
 }
 
-/* Print the entries of config.json, which the weights of a GPT-2 do not show. gs_names_rename has accepted the model. */
+/* Print the config.json entries that cannot be read off a GPT-2's weights. gs_names_rename has accepted the model. */
 static void tell_config(const gs_layer *net) {
     const gs_layer *const *c = (const gs_layer *const *)net->child;
     const int *table = c[0]->param[0].dims;
@@ -54,7 +54,7 @@ static void tell_config(const gs_layer *net) {
             strcmp(c[3 + halves]->ops->name, "tied") == 0 ? "true" : "false");
 }
 
-/* A model that torchvision lacks only borrows the name of a ResNet or VGG. */
+/* If torchvision lacks the model, the names are borrowed from torchvision's ResNets and VGGs. */
 static void tell_names(const gs_settings *s) {
     const gs_named_model *m = gs_model_named(s->model);
     if (!m || m->torchvision) return;

@@ -44,7 +44,7 @@ static const char *time_text(double seconds, char text[24]) {
     return text;
 }
 
-/* Estimates the remaining seconds; NAN: unknown, in the first half second. */
+/* Estimates the remaining seconds; NAN in the first half second, while they are unknown. */
 static double work_left(gs_activity *w, double share) {
     const double now = gs_seconds();
     if (!(w->since > 0) || share < w->from)

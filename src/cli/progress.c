@@ -530,7 +530,7 @@ static void on_epoch(void *context, const gs_epoch_report *r) {
                            how_good(p, r->test_loss, 0, good), per_s);
     else
         column += snprintf(test, sizeof test, "  test %.2f %%  %s", 100 * r->test_accuracy, per_s);
-    /* print two full lines rather than one that the terminal would cut off */
+    /* print two lines rather than one that the terminal would cut off */
     printf("%s%s\n", gs_screen_width(stdout) < 80 || column > 80 ? "\n        " : "", test);
     gs_flush_output();
 }
@@ -576,7 +576,7 @@ static double print_distribution(const uint64_t *count, size_t n) {
     return all > 0 ? sum / all : 0;
 }
 
-/* Print how much a worker holds, which with stages 2 and 3 can exceed the model, and what it should have sent. */
+/* Print what a worker holds, which with stages 2 and 3 can exceed the whole model, and how much it should have sent. */
 static void print_zero(const gs_zero_report *z) {
     const double mb = 1e-6;
     if (z->stage == 0) return;
@@ -685,8 +685,8 @@ static void print_worker(const char *who, const char *device, int width, const g
     putchar('\n');
 }
 
-/* Print a line for each worker of a run and one for all workers; nothing for a single worker. Lines take at most 80
- * columns, or 60 if device names are short. */
+/* Print a line for each worker of a run and one for all workers; nothing for a single worker. Lines are at most 80
+ * columns wide, or 60 if device names are short. */
 static void print_workers(const gs_result *r) {
     if (r->workers < 2 || !r->worker) return;
     enum { NUMBERS = 49 }; /* columns after the name */
@@ -732,7 +732,7 @@ static void print_done(const gs_progress *p, const gs_result *r) {
         printf("test     %s%s after epoch %d\n", loss, good, r->tested_epoch);
 }
 
-/* The memory of the worker that used most, with the prediction in parentheses: "memory   12.3 MB (12.3 predicted):
+/* Print the memory of the worker that used most; predictions are in parentheses: "memory   12.3 MB (12.3 predicted):
  * activations 8.1 (8.1), data 2.2 (2.2), ...". */
 static void print_memory(const gs_result *r) {
     const gs_worker_report *most = NULL;

@@ -24,8 +24,8 @@ static bool is_replaced(const char *option, int argc, char **argv) {
     return false;
 }
 
-/* Is it an option for pipelines or tensor groups, in a run without them? The table lists --pipeline and --tensor first.
- */
+/* True for an option of pipelines or tensor groups in a run without them. The table lists --pipeline and --tensor
+ * first. */
 static bool is_without_use(const char *option, const gs_settings *s) {
     gs_layout l = {.tp = s->tensor, .pp = s->pipeline};
     const bool of_group = strcmp(option, "sequence") == 0;
@@ -34,7 +34,7 @@ static bool is_without_use(const char *option, const gs_settings *s) {
     return (s->layout && gs_layout_read(s->layout, &l) != GS_OK) || (of_group ? l.tp : l.pp) <= 1;
 }
 
-/* Take options that are not given from the resumed run. The state owns their texts. */
+/* Take the options that are not given from the resumed run, whose state owns their texts. */
 static gs_status take_up_options(const gs_state *state, const gs_settings *s, const gs_option *options,
                                  int argc, char **argv) {
     for (const gs_run_option *o = gs_run_table; o->name; o++) {
@@ -122,7 +122,7 @@ gs_status gs_find_resumed_run(gs_settings *s, const gs_option *options, int argc
 }
 
 void gs_resumed_run_free(gs_resumed_run *t) {
-    if (t->processes) gs_comm_abort(t->processes, gs_message()); /* it failed before the run took them over */
+    if (t->processes) gs_comm_abort(t->processes, gs_message()); /* failed before the run took over */
     gs_comm_free(t->processes);
     gs_state_free(t->state);
     free(t->file);

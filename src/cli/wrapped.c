@@ -22,7 +22,7 @@ int gs_screen_width(FILE *file) {
     return asked < GS_SCREEN_LEAST ? GS_SCREEN_LEAST : asked < 1000 ? (int)asked : 1000;
 }
 
-/* The width of wrapped text in columns: lines longer than 80 columns are hard to read. */
+/* The width of wrapped text in columns: at most COLUMNS, because longer lines are hard to read. */
 static int columns_of(FILE *file) {
     const int width = gs_screen_width(file);
     return width < COLUMNS ? width : COLUMNS;

@@ -15,7 +15,7 @@ int gs_screen_width(FILE *);
  * word. */
 void gs_print_wrapped(int margin, const char *text);
 
-/* The same, but break lines only after commas: "9 steps, test accuracy 80.00 %" is two items. */
+/* Like gs_print_wrapped, but break lines only after commas: "9 steps, test accuracy 80.00 %" is two items. */
 void gs_print_items(int margin, const char *text);
 
 /* For standard error: wraps on a terminal. Elsewhere (for grep or a launcher), or if it contains line breaks, the text

@@ -11,7 +11,7 @@
 #include "explain/sums.h"
 #include "optim/optimizer.h"
 
-/* The difference to name. */
+/* The difference whose cause is to be named. */
 typedef struct mismatch {
     const gs_digests *a, *b; /* the run in question, and the correct run */
     gs_difference *d;
@@ -19,13 +19,13 @@ typedef struct mismatch {
     int kind, number;                   /* as in gs_difference */
     int rank, ranks;                    /* the first rank that shows the difference; how many ranks do */
     const gs_digest_score *of_a, *of_b; /* that rank's score in A; B's score */
-    double passes;                      /* passes of a rank of A over its samples, by A's options */
+    double passes;                      /* micro-batches per step on each rank of A, by its options */
     double workers;                     /* the workers of A that have samples of their own */
-    gs_sketch mine, right;              /* the differing array: in A (on that rank if each has it), in B */
-    double ratio;                       /* A's array or number over B's; NaN: A's is not a multiple */
+    gs_sketch mine, right;              /* the differing array: A's (that rank's, if each has it); B's */
+    double ratio;                       /* A's array or number divided by B's; NaN: it is not a multiple */
 } mismatch;
 
-/* Give the difference this cause and this sentence. Returns true, so that a match can return the call's result. */
+/* Give the difference this cause and this sentence. Returns true, so that its caller can return the call's result. */
 GS_PRINTF(3, 4) static bool name(const mismatch *c, const char *cause, const char *format, ...) {
     va_list args;
     va_start(args, format);
@@ -68,8 +68,8 @@ static bool name_left_out(const mismatch *c) {
 /* Gets parameter p's y, and the arrays x that may add up to it. False: it has no such arrays. */
 typedef bool arrays_of(const mismatch *, int p, gs_sketch *y, gs_sketch *x);
 
-/* Least squares (sums.h) over all parameters: y = factor[0] x[0] + ... + factor[count - 1] x[count - 1]. False: the
- * rest is more than the share `most` of y, or the factors are not unique. */
+/* Least squares (sums.h) over all parameters: y = factor[0] x[0] + ... + factor[count - 1] x[count - 1]. False if the
+ * rest exceeds the share `most` of y, or if the factors are not unique. */
 static bool fit(const mismatch *c, int count, arrays_of *arrays, double most, double *factor) {
     gs_fit fit = {.count = count};
     gs_sketch y, x[GS_FIT_MOST];
@@ -80,7 +80,7 @@ static bool fit(const mismatch *c, int count, arrays_of *arrays, double most, do
     return gs_fit_solve(&fit, factor, &rest) && rest <= most;
 }
 
-/* Finds two ranks of A that drew the same: the same samples, or the same mask in their first pass. */
+/* Finds two ranks of A that drew the same samples, or the same mask in their first pass. */
 static bool two_ranks_drew(const mismatch *c, int kind, int *first, int *second) {
     const int part = kind == GS_DIGEST_mask ? 0 : GS_ALL_PARTS;
     for (*first = 0; *first < c->a->workers; ++*first)
@@ -95,7 +95,7 @@ static bool two_ranks_drew(const mismatch *c, int kind, int *first, int *second)
 
 /* ---- samples and targets ---- */
 
-/* The step in which the correct run has A's samples; 0: none. */
+/* The step in which the correct run uses A's samples; 0: none. */
 static uint64_t step_of_samples(const mismatch *c) {
     gs_sketch b;
     for (uint64_t step = c->b->first; gs_digest_has_step(c->b, step); step++)
@@ -119,7 +119,7 @@ static bool name_step_of_samples(const mismatch *c, uint64_t step) {
     return name(c, cause, "these are the samples of step %" PRIu64 ": %s", step, why);
 }
 
-/* Do the arrays hold the same numbers, possibly in other positions? */
+/* True if the arrays hold the same numbers, possibly in other positions. */
 static bool same_values(const gs_sketch *a, const gs_sketch *b) {
     return fabs(a->sum - b->sum) <= 1e-6 * sqrt(b->squares * b->n) &&
            fabs(a->squares - b->squares) <= 1e-5 * b->squares;
@@ -164,7 +164,7 @@ static bool cause_of_input(const mismatch *c) {
 
 /* ---- the weights that forward reads ---- */
 
-/* Do all weights of the first rank that differs, taken as one array, hold the right numbers in other positions? */
+/* True if all weights of the first rank that differs, taken as one array, are the right numbers in other positions. */
 static bool gathered_wrongly(const mismatch *c) {
     gs_sketch of_a = {0}, of_b = {0};
     for (int p = 0; p < c->a->params; p++) {
@@ -201,7 +201,7 @@ static bool cause_of_weights(const mismatch *c) {
 
 /* ---- y ---- */
 
-/* Does rank r draw the same mask in pass `pass` of step `step` as in the first pass of c->step? */
+/* True if rank r draws the same mask in pass `pass` of step `step` as in the first pass of c->step. */
 static bool same_mask(const mismatch *c, int r, uint64_t step, int pass) {
     if (!gs_digest_has_step(c->a, step)) return false;
     const gs_sketch *x = gs_digests_find(c->a, r, c->step, GS_DIGEST_mask, c->number, 0),
@@ -209,7 +209,7 @@ static bool same_mask(const mismatch *c, int r, uint64_t step, int pass) {
     return x && y && gs_sketch_alike(x, y);
 }
 
-/* Is y dropout's x, which is the y of some earlier layer? */
+/* True if dropout's y equals its x, which is the y of some earlier layer. */
 static bool dropout_is_off(const mismatch *c) {
     for (int l = c->number - 1; l >= 0; l--)
         for (int e = 0; e < GS_DIGEST_EIGHTHS; e++) {
@@ -254,7 +254,7 @@ static bool cause_of_y(const mismatch *c) {
     const char *op = c->b->layer[c->number].op;
     if (name_left_out(c)) return true;
     if (strcmp(op, "dropout") == 0) return cause_of_dropout(c);
-    /* Any statistics, even those of part of the batch, give a normalised y the right mean. */
+    /* The mean of y cannot tell: with any statistics, even those of part of the batch, normalising makes it right. */
     if (strcmp(op, "batch_norm") == 0 && (c->workers > 1 || c->passes > 1))
         return name(c, "statistics of a part of the batch",
                     "the statistics are those of a rank's own samples or of a micro-batch, not of the batch");
@@ -272,7 +272,7 @@ static bool cause_of_y(const mismatch *c) {
  * A loss is a sum over samples, so dividing it too early or too late scales the dy of some samples. */
 
 /* The factor of dy in each group of samples, relative to the correct dy. Groups are the ranks' parts if both runs have
- * equally many ranks, else the eighths of the batch. Neighbouring eighths with one factor are one micro-batch. */
+ * equally many ranks, else the eighths of the batch. Neighbouring eighths with equal factors are one micro-batch. */
 typedef struct factors {
     int groups;
     double of[GS_DIGEST_RANKS], samples[GS_DIGEST_RANKS];
@@ -298,7 +298,7 @@ static bool find_factors(const mismatch *c, factors *f) {
     return f->groups > 0;
 }
 
-/* Is it a mean of k means, over groups of n_i samples? Then the factor of group i is n / (k n_i). */
+/* True if the loss is a mean of k means over groups of n_i samples: then the factor of group i is n / (k n_i). */
 static bool is_mean_of_means(const factors *f) {
     const double product = f->of[0] * f->samples[0];
     for (int g = 1; g < f->groups; g++)
@@ -342,7 +342,7 @@ static bool cause_of_loss(const mismatch *c) {
 
 /* ---- dw and dx of a layer ---- */
 
-/* y: the difference of dw. */
+/* y: the difference between A's dw and B's. */
 static bool difference(const mismatch *c, int p, gs_sketch *y) {
     gs_sketch b;
     if (!gs_digest_of_run(c->a, c->step, GS_DIGEST_dw, p, y) ||
@@ -450,7 +450,7 @@ static bool own_gradients(const mismatch *c, int p, gs_sketch *y, gs_sketch *x) 
     return tensor_differs(c, p, y);
 }
 
-/* With passes 1, the shares of each rank; otherwise those of each of its passes. */
+/* If `passes` is 1, finds the share of each rank; otherwise, of each pass of each rank. */
 static shares find_shares(const mismatch *c, int passes) {
     mismatch asked = *c;
     shares s = {.unknowns = c->a->workers * passes};
@@ -469,7 +469,7 @@ static int count_of(const shares *s, double wanted) {
     return count;
 }
 
-/* The rank has only its own gradient instead of the sum. */
+/* Matches if the rank has only its own gradient instead of the sum. */
 static bool name_own(const mismatch *c) {
     int all = 0, differ = 0;
     char names[300] = "";
@@ -487,7 +487,7 @@ static bool name_own(const mismatch *c) {
                 differ > 4 ? ", ..." : "");
 }
 
-/* Do all ranks hold the same sum? They do if a rank's gradient is missing from it; sums within groups would differ. */
+/* True if all ranks hold the same sum, as they do if it lacks a rank's gradient; sums within groups would differ. */
 static bool all_have_the_same(const mismatch *c) {
     gs_sketch other;
     for (int r = 0; r < c->a->workers; r++)
@@ -505,7 +505,7 @@ static const char *ranks_with(const shares *s, double wanted, char *text, size_t
     return text;
 }
 
-/* Some ranks' gradients are in the sum 0 or 2 times (`times`), and the others' once. */
+/* Matches if the sum contains some ranks' gradients `times` times (0 or 2), and the others' once. */
 static bool name_ranks(const mismatch *c, const shares *s, int times, const char *cause) {
     char ranks[300];
     const int count = count_of(s, times);
@@ -556,7 +556,7 @@ static bool name_passes(const mismatch *c, const shares *s, int passes) {
                 first % passes, first / passes, lost > 1 ? ", among others," : "");
 }
 
-/* Does another rank hold the right sum? A stage holds only its own layers' sums. */
+/* True if another rank holds the right sum. A stage holds only its own layers' sums. */
 static bool another_is_right(const mismatch *c) {
     for (int r = 0; r < c->a->workers; r++)
         if (!c->d->rank[r] && gs_digest_rank_holds(c->a, r, c->step, GS_DIGEST_sum, c->number)) return true;
@@ -590,7 +590,7 @@ static bool cause_of_sum(const mismatch *c) {
 
 /* ---- the scalars of a step ---- */
 
-/* Another step in which the correct run has A's rate; 0: none. */
+/* Another step in which the correct run uses A's rate; 0: none. */
 static uint64_t step_of_rate(const mismatch *c) {
     for (uint64_t step = c->b->first; gs_digest_has_step(c->b, step); step++)
         if (step != c->step && gs_is_near(c->of_a->lr, gs_digests_score(c->b, 0, step)->lr)) return step;
@@ -617,7 +617,7 @@ static bool cause_of_rate(const mismatch *c) {
     return name_known_multiple(c, c->ratio, NEAR, known, COUNT_OF(known));
 }
 
-/* Squares add up, so the part that is missing identifies the tensor. */
+/* The squared norm is the sum of the tensors' squared norms, so the missing amount identifies the tensor. */
 static bool norm_without_tensor(const mismatch *c) {
     gs_sketch x;
     double all = 0;
@@ -634,7 +634,7 @@ static bool norm_without_tensor(const mismatch *c) {
     return false;
 }
 
-/* The norm of the gradient, from which clipping is decided. */
+/* The norm of the gradient, which decides whether it is clipped. */
 static bool cause_of_norm(const mismatch *c) {
     const multiple known[] = {
         {c->of_b->loss_scale, "norm of scaled gradients", "the loss scale must be undone before clipping"},
@@ -690,7 +690,7 @@ static bool cause_of_loss_scale(const mismatch *c) {
 
 /* ---- the optimiser's vectors ---- */
 
-/* For the first vector. y: its difference; x: the weights, the gradient that the update uses, and the vector before. */
+/* For the first vector. y: its difference; x: the weights, the update's gradient, and the vector before the update. */
 static bool vector_parts(const mismatch *c, int p, gs_sketch *y, gs_sketch *x) {
     gs_sketch b, sum;
     if (!gs_digest_of_rank(c->a, c->rank, c->step, GS_DIGEST_vector0, p, 0, y) ||
@@ -728,7 +728,7 @@ static bool name_decay(const mismatch *c, double times) {
     return name(c, "another decay", "weight decay is %.3g times what it should be", times);
 }
 
-/* Earlier gradients are missing from the vector. */
+/* Names the mistake if earlier gradients are missing from the vector. */
 static bool name_gone(const mismatch *c) {
     if (c->a->first == 1 || c->step > c->a->first)
         return name(c, "vectors cleared", "earlier gradients are gone from the vector: it was cleared");
@@ -736,7 +736,7 @@ static bool name_gone(const mismatch *c) {
                 "earlier gradients are gone: vectors were not restored after step %" PRIu64, c->a->first - 1);
 }
 
-/* Is there only one moment, as in Lion? m = beta2 m + (1 - beta2) g, not bias-corrected. Adam's first uses beta1. */
+/* True if there is one moment only, as in Lion: m = beta2 m + (1 - beta2) g, uncorrected. Adam's first uses beta1. */
 static bool has_one_moment(const mismatch *c) {
     const gs_optimizer_ops *ops = optimizer_of(c);
     return ops && !ops->vector[1] && gs_digests_number(c->b, "beta2") > 0;
@@ -898,7 +898,7 @@ static double passes_of(const gs_digests *d) {
     return accumulate > 1 ? accumulate : 1;
 }
 
-/* Get the array or number of both runs, and their ratio. size: the number, or the array's sum of squares. */
+/* Get the array or number of both runs, and their ratio. size: each run's number, or its array's sum of squares. */
 static void compare(mismatch *c, double size[2]) {
     if (c->kind >= GS_DIGEST_KINDS_COUNT) {
         size[0] = gs_score_number(c->of_a, c->kind);

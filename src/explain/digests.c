@@ -14,7 +14,7 @@ typedef struct reader {
     gs_digests *run;
     gs_digest_rank *rank;
     const char *path;
-    int of_rank; /* the rank that wrote it; only rank 0's head is read: all ranks have the same */
+    int of_rank; /* the rank that wrote it; only rank 0's head is read, as all are the same */
     size_t line;
     size_t begun;                               /* the number of rows of earlier steps */
     bool scored;                                /* this step's score has been read */
@@ -262,7 +262,7 @@ const char *gs_digests_option(const gs_digests *run, const char *name) {
 
 double gs_digests_number(const gs_digests *run, const char *name) {
     const double x = strtod(gs_digests_option(run, name), NULL);
-    return x < 0 || x > 0 ? x : 0; /* NaN, which is no value, becomes 0 */
+    return x < 0 || x > 0 ? x : 0; /* NaN is not a valid value: return 0 */
 }
 
 int gs_digests_count(const gs_digests *run, const char *name) {

@@ -68,7 +68,7 @@ const char *gs_digests_option(const gs_digests *, const char *name);
 double gs_digests_number(const gs_digests *, const char *name);
 int gs_digests_count(const gs_digests *, const char *name);
 
-/* Was the run trained with --exact? Two such runs are compared bit for bit. */
+/* True if the run was trained with --exact. Two such runs are compared bit for bit. */
 bool gs_digests_is_exact(const gs_digests *);
 
 /* NULL: there is no such row. step: within first .. first + steps - 1. */

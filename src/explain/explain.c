@@ -17,8 +17,8 @@ typedef struct search {
     bool kinks;        /* the net has relu or max_pool2d */
     bool divides;      /* the optimiser divides by the gradient's size, as those with two betas do */
     bool begins_alike; /* both runs begin this step with the same weights, up to SAME, or are exact */
-    double y_apart;    /* the difference of the y compared last; after forward, that of the model's outputs */
-    double of_outputs; /* how much that raises the limits of backward; 0 during forward */
+    double y_apart;    /* the difference of the y compared last; after forward, of the model's outputs */
+    double of_outputs; /* how much y_apart raises the limits in backward; 0 during forward */
     bool excuses; /* a number may be infinite or NaN: both runs skipped the update (f16), or both diverged */
     gs_difference *out;
 } search;
@@ -51,9 +51,9 @@ gs_status gs_explain_check(const gs_digests *a, const gs_digests *b) {
 
 /* ---- rounding ----
  *
- * This is how far rounding separates correct runs without --exact, as a share of the correct array's norm. In relu and
- * max_pool2d rounding may move an input across a kink, and then dx differs by all of dy. In the first steps of the
- * correct runs of tests/faults, in f32 and bf16, y differs by 8e-6 and 0.03, and dx by 0.02 and 0.45.
+ * The table says how far rounding separates correct runs without --exact, as a share of the correct array's norm. In
+ * relu and max_pool2d rounding may move an input across a kink, and then dx differs by all of dy. In the first steps of
+ * the correct runs of tests/faults, in f32 and bf16, y differs by 8e-6 and 0.03, and dx by 0.02 and 0.45.
  *
  * An update passes one step's rounding on to the next, where it grows without bound (to 3.9 of dx in the third step of
  * resnet20). A step is therefore compared completely only if both runs begin it with the same weights, up to SAME: the
@@ -119,7 +119,7 @@ static void find_rounding(search *s) {
 /* ---- sizes ---- */
 
 /* A tensor much smaller than the others is mostly rounding, so its relative difference may be larger. Its norm
- * therefore counts as at least a hundredth of the norm of all. */
+ * therefore counts as at least 1/100 of the norm of all. */
 static double size_of_all(const search *s, int kind) {
     double squares = 0;
     for (int p = 0; p < s->b->params; p++) {
@@ -152,7 +152,7 @@ static bool is_excused(const search *s, double of_a, double of_b) {
     return s->excuses && (s->exact ? !a && !b : !a || !b);
 }
 
-/* Measures the difference as a share of `size`, and keeps the largest share. `more` is a norm that raises the limit. */
+/* Measures the difference as a share of `size`, and keeps the largest share. `more`: a norm that raises the limit. */
 static bool differ(const search *s, int kind, const gs_sketch *a, const gs_sketch *b, double size,
                    double more) {
     const double apart = gs_sketch_distance(a, b),
@@ -168,7 +168,7 @@ static bool differ(const search *s, int kind, const gs_sketch *a, const gs_sketc
     return true;
 }
 
-/* Does each rank of A hold the same part of the batch and of the model as the same rank of B? */
+/* True if each rank of A holds the same part of the batch and of the model as the same rank of B. */
 static bool are_divided_alike(const search *s) {
     static const char *const how[] = {"pipeline", "tensor", "sequence"};
     for (size_t i = 0; i < sizeof how / sizeof *how; i++)
@@ -180,8 +180,8 @@ static bool are_divided_alike(const search *s) {
     return true;
 }
 
-/* Compares an eighth of the batch on one rank or on all ranks; for dw all passes, because B may have different passes.
- * The norm counts as at least `least`. */
+/* Compares an eighth of the batch on one rank or on all ranks; for dw all passes together, because B may have different
+ * ones. The norm counts as at least `least`. */
 static bool part_differs(const search *s, int kind, int number, int rank, int part, double least) {
     gs_sketch a, b;
     const bool in_a = gs_digest_total(s->a, rank, s->step, kind, number, part, &a),
@@ -255,7 +255,7 @@ static bool reference(const search *s, int kind, int p, gs_sketch *b) {
     return true;
 }
 
-/* A share of the distance moved by one update, or by all updates from B's first step to the step where A resumed. */
+/* A share of the distance that the weights moved in one update, or from B's first step to the step where A resumed. */
 static double share_of_way(const search *s, int kind, int p) {
     const bool updated = kind == GS_DIGEST_updated;
     const double share = s->divides ? OF_WAY_DIVIDED
@@ -364,7 +364,7 @@ static bool step_differs(search *s) {
 
 /* ---- all steps ---- */
 
-/* The first step that has a number that is not finite and whose update was not skipped in f16; 0: none. */
+/* The first step with a number that is not finite, other than steps whose update was skipped (f16); 0: none. */
 static uint64_t diverged_at(const gs_digests *d) {
     for (uint64_t step = d->first; gs_digest_has_step(d, step); step++)
         for (int r = 0; r < d->workers; r++) {

@@ -35,14 +35,14 @@ typedef struct gs_difference {
     bool found;
     bool rounded;   /* the bits of an array differ, if only because of rounding */
     uint64_t grown; /* the first step compared only in part, because rounding had grown; 0: none */
-    /* The steps in which A and B diverged: those of their first number that is not finite. 0: one did not diverge, or a
-     * difference was found. The comparison ends with the earlier step, where only finite numbers are compared. */
+    /* The steps in which A and B diverged: those of their first number that is not finite. 0 unless both diverged and
+     * no difference was found. The comparison ends with the earlier step, where only finite numbers are compared. */
     uint64_t diverged[2];
     uint64_t step;
     int kind;                      /* a gs_digest_kind, or one of the above */
     int number;                    /* the layer or parameter, depending on the kind */
     int part;                      /* for weights: 1 is a borrowed copy */
-    bool rank[GS_DIGEST_RANKS];    /* by A's rank: it shows the difference; all false: only the sum does */
+    bool rank[GS_DIGEST_RANKS];    /* A's ranks that show the difference; all false: only the sum does */
     double relative;               /* |difference| / |B's array or number| */
     double allowed;                /* the tolerance for `relative`; 0: both runs are exact */
     const char *cause;             /* the cause's name: "summed twice" */

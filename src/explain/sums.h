@@ -6,15 +6,15 @@
 enum { GS_ALL_PARTS = -1, GS_ALL_RANKS = -1 };
 
 /* The sum over one part or all parts, of one rank or all ranks. False: there are none. In a pipeline every stage has
- * samples and targets: only the first stages' samples and the last stages' targets count. */
+ * samples and targets, but only the first stages' samples and last stages' targets count. */
 bool gs_digest_total(const gs_digests *, int rank, uint64_t step, int kind, int number, int part,
                      gs_sketch *out);
 
-/* Does the rank hold any part of a parameter's array? */
+/* True if the rank holds any part of a parameter's array. */
 bool gs_digest_rank_holds(const gs_digests *, int rank, uint64_t step, int kind, int param);
 
-/* A parameter's whole array, as this rank sees it: its own if the rank holds all of it, else the sum of the parts of
- * all ranks, or without --zero of its tensor group's parts. Weights are those that forward reads; part 1 is a borrowed
+/* A parameter's whole array, as this rank sees it: its own if the rank holds all of it, else the sum of all ranks'
+ * parts, or, without --zero, of its tensor group's parts. Weights are those that forward reads; part 1 is a borrowed
  * table. False: the rank has no such weight, or the parts do not make up a whole. */
 bool gs_digest_of_rank(const gs_digests *, int rank, uint64_t step, int kind, int param, int part,
                        gs_sketch *out);
@@ -23,7 +23,7 @@ bool gs_digest_of_rank(const gs_digests *, int rank, uint64_t step, int kind, in
  * there is no such step. */
 bool gs_digest_of_run(const gs_digests *, uint64_t step, int kind, int number, gs_sketch *out);
 
-/* One of GS_DIFFERS_NUMBERS (explain.h). The loss scale of a step without an update is negative. */
+/* The value of one of GS_DIFFERS_NUMBERS (explain.h). The loss scale of a step without an update is negative. */
 double gs_score_number(const gs_digest_score *, int kind);
 
 static inline bool gs_digest_has_step(const gs_digests *d, uint64_t step) {
@@ -33,10 +33,10 @@ static inline bool gs_digest_has_step(const gs_digests *d, uint64_t step) {
 /* The largest |a.along[k] - b.along[k]|, which is about the norm of the difference. */
 double gs_sketch_distance(const gs_sketch *a, const gs_sketch *b);
 
-/* Are the arrays equal within 1e-5? */
+/* True if the arrays are equal within 1e-5. */
 bool gs_sketch_alike(const gs_sketch *a, const gs_sketch *b);
 
-/* Is x within 1e-3 of `wanted`? */
+/* True if x is within 1e-3 of `wanted`. */
 bool gs_is_near(double x, double wanted);
 
 /* ---- least squares ----

@@ -1,6 +1,6 @@
 /* Event files for TensorBoard. A file is a sequence of records:
  *
- *     uint64 length | uint32 crc of these 8 bytes | length bytes | uint32 crc of those        all little-endian
+ *     uint64 length | uint32 crc of these 8 bytes | length bytes | uint32 crc of the latter        all little-endian
  *
  * and each record is an Event of event.proto; the first one holds the file's version. A crc here is CRC-32C
  * (Castagnoli), rotated and shifted by a constant, so that a crc of data that contains crcs is not weak.
@@ -31,7 +31,7 @@ uint32_t gs_crc32c(const void *data, size_t bytes) {
     static uint32_t table[256];
     const unsigned char *p = data;
     uint32_t crc = 0xffffffff;
-    if (!table[1]) /* only the log's one thread gets here */
+    if (!table[1]) /* only the thread that writes the log gets here */
         for (uint32_t i = 0; i < 256; i++) {
             uint32_t c = i;
             for (int k = 0; k < 8; k++) c = c & 1 ? 0x82f63b78 ^ (c >> 1) : c >> 1;

@@ -112,7 +112,7 @@ static double bytes_of_set(const gs_dataset *set) {
     return (double)set->count * (double)gs_sample_bytes(set);
 }
 
-/* The command as typed in each process; "processes" gives their number. */
+/* The command line of each process; "processes" gives their number. */
 static void add_command(cJSON *o, const gs_log *log) {
     cJSON *command = cJSON_CreateStringArray((const char *const *)log->options.argv, log->options.argc);
     cJSON_InsertItemInArray(command, 0, cJSON_CreateString("gradsum"));
@@ -129,7 +129,7 @@ static void add_devices(cJSON *o, const gs_log *log) {
     }
 }
 
-/* Processes that share memory have met over Gloo, too. */
+/* Processes that use shared memory have met over Gloo, too. */
 static bool meet_over_gloo(const gs_rendezvous *p) {
     return p && p->size > 1 && !(p->transport && strcmp(p->transport, "mpi") == 0);
 }
@@ -187,7 +187,7 @@ static bool write_into(const char *path, const char *text) {
     struct stat s;
     const int file = open(path, O_WRONLY | O_CLOEXEC);
     const bool fits = file >= 0 && fstat(file, &s) == 0 && (size_t)s.st_size > bytes &&
-                      (size_t)s.st_size <= bytes + ROOM_FOR_END; /* it covers all of the old text */
+                      (size_t)s.st_size <= bytes + ROOM_FOR_END; /* the new text covers all of the old one */
     const bool written = fits && pwrite(file, text, bytes, 0) == (ssize_t)bytes;
     if (file >= 0) close(file);
     return written;
@@ -357,7 +357,7 @@ static void on_step(void *context, int epoch, uint64_t done, uint64_t of, const 
 /* An evaluation has ended. It began after the run had trained for report->seconds. */
 static void on_test(void *context, const gs_test_report *report) {
     gs_log *log = context;
-    if (report->seconds > log->time) log->time = report->seconds; /* never back: the clocks started apart */
+    if (report->seconds > log->time) log->time = report->seconds; /* never back, as the clocks differ */
     log->paused = gs_seconds() - log->time;
     if (log->next.test) log->next.test(log->next.context, report);
 }
@@ -399,14 +399,14 @@ static gs_status write_epoch_line(const gs_log *log, const gs_epoch_report *r) {
     return gs_events_numbers(log->events, r->steps, x, COUNT);
 }
 
-/* Gradients are shown only if the workers sum them and hold all of them. */
+/* Gradients are shown only if the workers sum them and rank 0 holds all of them. */
 static gs_status write_epoch(gs_log *log, const gs_epoch_report *r) {
     bool shown = !log->rank0->strategy->apart && gs_updates_all(log->rank0) &&
                  !log->rank0->optimizer->ops->overwrites_gradient && log->last_samples > 0;
     float scale = shown ? (float)(1 / log->last_samples) : 0;
     GS_TRY(write_epoch_line(log, r));
     if (log->rank0->model->weights_apart || log->rank0->model->undivided)
-        return GS_OK; /* rank 0 holds only part of them */
+        return GS_OK; /* rank 0 holds only part of the weights */
     return gs_events_layers(log->events, r->steps, log->rank0->model, scale);
 }
 

@@ -173,9 +173,9 @@ static void write_memory(writer *w, int rank, const gs_memory_sample *m) {
 
 /* Write one end of an arrow. An arrow leads from where sending begins to where receiving ends, and each end must lie
  * within a span, not at its very end. The messages of one step between one pair of workers arrive in the order in which
- * they were sent, so both sides know the arrow's number. If spans were lost, an arrow may have only one end. */
+ * they were sent, so both sides count the same arrow number. If spans were lost, an arrow may have only one end. */
 static void write_arrow_end(writer *w, int rank, const gs_span *s) {
-    enum { MOST = 1 << 16 }; /* the most messages between a pair in a step */
+    enum { MOST = 1 << 16 }; /* maximum number of messages between a pair in a step */
     const bool sent = s->kind == GS_SPAN_SEND;
     counted *with = &w->counted[(2 * rank + sent) * w->workers + s->index];
     const int64_t begin = nanoseconds(s->start), end = nanoseconds(s->end);

@@ -12,7 +12,7 @@ const LEFT = 146, WIDE = 1200, TOP = 26;
 
 /* ---- drawing ---- */
 
-/* A picture of the time from..to, with `height` below the axis. */
+/* A picture of the time from..to, with `height` pixels below the axis. */
 function picture(id, from, to, height, name) {
   const box = svg('svg', { class: 'steps', viewBox: `0 0 ${WIDE} ${TOP + height}`, role: 'img', 'aria-label': name });
   const x = (t) => LEFT + (clamp(t, from, to) - from) / (to - from || 1) * (WIDE - LEFT - 4);

@@ -71,7 +71,7 @@ GS_PRINTF(2, 3) static void say(gs_logged *log, const char *format, ...) {
     va_end(args);
 }
 
-/* *text NULL: the file cannot be read, and a note names it and what is `missing` without it. GS_E_MEMORY. */
+/* *text is NULL if the file cannot be read; a note then names it and what is `missing` without it. GS_E_MEMORY. */
 static gs_status read_file(gs_logged *log, const char *path, int most, const char *missing, char **text,
                            size_t *length) {
     struct stat s;

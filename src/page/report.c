@@ -76,7 +76,7 @@ static spread spread_of(const gs_logged_table *t, int column, size_t first, size
     return s;
 }
 
-/* Columns 0 .. columns - 1 of a table, thinned to about `most` points; those from 2 on also have their extremes. */
+/* Columns 0 .. columns - 1 of a table, thinned to about `most` points; columns from 2 on also have their extremes. */
 static cJSON *add_curves(cJSON *o, const char *name, const gs_logged_table *t, int columns, size_t most) {
     cJSON *curves = cJSON_AddObjectToObject(o, name);
     size_t each = t->rows > most ? (t->rows + most - 1) / most : 1; /* rows per point */
@@ -106,7 +106,7 @@ static bool is_of(const gs_logged_table *t, size_t row, double worker) {
     return worker < 0 || gs_logged_cell(t, row, GS_LOGGED_WORKER) == worker;
 }
 
-/* Samples per second over rows with equal numbers of samples: the harmonic mean. worker < 0: over all rows. */
+/* The mean speed, in samples per second, of rows with equally many samples: the harmonic mean. worker < 0: all rows. */
 static double speed_of(const gs_logged_table *t, int column, double worker) {
     double seconds = 0;
     size_t count = 0;

@@ -5,10 +5,10 @@
  *     version    gradsum's
  *     command    [words], if one command made all the runs
  *     runs       [{name, notes: [sentences], about: {run.json},
- *                  steps: {column: [numbers]}, epochs: as steps, workers: [{worker, samples_per_s, share}],
+ *                  steps: {column: [numbers]}, epochs: like steps, workers: [{worker, samples_per_s, share}],
  *                  share: [5], samples_per_s,
  *                  trace: {all: number of bars in the log, events: [[ph, pid, tid, ts, dur, cat, name, id, args]]}}]:
- *                  the fields of Chrome's format, by time; a bar's args hold only the step
+ *                  the fields of Chrome's format, sorted by time; a bar's args hold only the step
  *     sweep      {target, seeds, runs}, only from `gradsum sweep` (src/cli/cmd_sweep.c)
  *
  * A curve has no more points than a screen can show. In a longer run, each point combines the same number of

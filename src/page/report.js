@@ -42,7 +42,7 @@ function chips() {
 
 /* ---- tables ---- */
 
-/* The bytes that a worker sends on average, and those that the busiest worker sends, which may be a server. */
+/* The bytes that a worker sends on average, and the bytes of the busiest worker, which may be a server. */
 function bytesSent({ sent_bytes_a_step: mean, sent_bytes_a_step_most: most }) {
   if (typeof mean !== 'number') return null;
   return typeof most === 'number' && most > 1.01 * mean ? `${grouped(mean)}; busiest ${grouped(most)}` : grouped(mean);

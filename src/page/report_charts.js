@@ -40,7 +40,7 @@ function median(list) {
   return sorted.length % 2 ? sorted[half] : (sorted[half - 1] + sorted[half]) / 2;
 }
 
-/* Means over windows of `width` points around each point; windows are shorter at both ends. */
+/* Means over windows of `width` points around each point; the windows at both ends are shorter. */
 function smoothed(points, width) {
   const half = width >> 1;
   return points.map(({ x }, i) => {
@@ -70,7 +70,7 @@ function lineOf(run, curve, x, column, what, more = {}) {
     { ...edge, data: pairs(curve, x, `${column}_max`), fill: '-1', backgroundColor: pale(run.colour, .16) }];
 }
 
-/* The runs of a sweep differ by orders of magnitude in their steps, so that axis is logarithmic. */
+/* The runs of a sweep differ by orders of magnitude in their steps, so the axis of steps is logarithmic. */
 function curveChart(id, x, y, datasets, digits) {
   const axis = data.sweep && x === 'step' ? { type: 'logarithmic', text: `${UNITS[x]}, logarithmic`, ticks: { callback: (v) => /^[125]0*$/.test(String(v)) ? grouped(v) : null } } :
     { type: 'linear', text: UNITS[x], min: 0, bounds: 'data', ticks: { callback: withoutEnd } };

@@ -1,8 +1,7 @@
 /* Memory by kind over one traced step, as stacked areas: one picture per worker. */
 'use strict';
 
-/* From the bottom: [tone of look.memory, pattern]. The last two are one allocation, and only its first part is
- * needed. */
+/* From the bottom: [tone of look.memory, pattern]. The last two share one allocation: the part in use, and the rest. */
 const AREAS = { weights: [0, 3], gradients: [1, 4], optimizer: [2, 5], state: [5, 0], communication: [5, 2], workspace: [5, 7], data: [4, 7],
   activations: [3, 6], 'activations, free': null };
 const MOST_PICTURES = 4;

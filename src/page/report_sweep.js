@@ -62,8 +62,8 @@ function sweepWords(r, name) {
   return r.seeds_diverged > 0 ? 'diverged' : `not reached; ${end} at the end`;
 }
 
-/* The run that reached the target first, by more than the time between two tests, which limits the precision; null if
- * two runs are closer than that. */
+/* The run that reached the target first, by more than the time between two tests, which is the precision; null if
+ * no run is that far ahead. */
 function firstToTarget(reached) {
   const seconds = (r) => r.seconds[MEDIAN];
   const ranked = [...reached].sort((a, b) => seconds(a) - seconds(b)), [first, second] = ranked;

@@ -132,7 +132,7 @@ function lead() {
     (gradsum ${escapeText(data.version)}). In the formulas N = ${N}${E > 0 ? `, P = ${P} (the power of two below), E = N − P = ${E}` : ''}.`;
 }
 
-/* Suggest a model for the opposite case: from about 60 kB on, a message's bytes take longer than its latency does. */
+/* Suggest a model for the opposite case: from about 60 kB on, a message's bytes take more time than its latency. */
 function another() {
   const bytes = 4 * data.floats, large = bytes * link.beta > link.alpha;
   $('try').innerHTML = `Here it is ${shortBytes(bytes)}: ${large ? 'bytes count' : 'rounds count'}. For the other case make this page with

@@ -1,4 +1,4 @@
-/* `gradsum launch --hosts anna,berta:4,carl`: a launch on each of these machines. The first is this one.
+/* `gradsum launch --hosts anna,berta:4,carl`: a launch on each of these machines. The first is this machine.
  *
  *     launch --hosts  ---+--- launch --node-rank 0           here
  *                        +--- ssh berta launch --node-rank 1
@@ -6,7 +6,7 @@
  *
  * Each launch reads the run's new secret from its standard input, because other users could read it on a command line.
  * The input stays open while this process lives; once the input ends, the launch ends too, even if ssh is gone. ssh
- * must log in with keys, without asking.
+ * must log in with keys, without a prompt.
  */
 #include "cli/cli.h"
 #include "cli/launch/launch.h"
@@ -25,7 +25,7 @@
 #include <unistd.h>
 
 enum { HOSTS = 64, NAME = 128, COMMAND = 8192, USUAL_PORT = 29400 };
-static const double GRACE = 8 /* seconds until the others notice a failure, and between two signals */;
+static const double GRACE = 8 /* seconds for the others to notice a failure, and between two signals */;
 
 typedef struct host {
     char name[NAME];
@@ -44,7 +44,7 @@ typedef struct fleet {
 
 /* ---- choosing the hosts ---- */
 
-/* Is the name safe as a word for ssh and for a shell? */
+/* True if the name is a safe word for ssh and for a shell. */
 static bool is_name(const char *name) {
     static const char good[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-@%:";
     return *name && *name != '-' && strspn(name, good) == strlen(name);
@@ -107,7 +107,7 @@ static void append_word(char *text, size_t size, const char *word) {
     gs_append(text, size, "'");
 }
 
-/* Builds "cd DIR && PROGRAM launch --nodes 3 ..."; GS_E_USAGE: too long. */
+/* Builds "cd DIR && PROGRAM launch --nodes 3 ..."; GS_E_USAGE: it is too long. */
 static gs_status command_of(const fleet *f, int node, char text[COMMAND]) {
     const gs_launch *l = f->launch;
     static const char *const same[] = {"GRADSUM_CHECK", "GRADSUM_TIMEOUT"}; /* the same on all machines */

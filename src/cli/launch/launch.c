@@ -1,6 +1,6 @@
 /* Starts several processes, watches them, ends them together, and restarts them.
  *
- * The processes are started by fork and exec, from a process that has used neither OpenBLAS nor OpenCL: both keep
+ * The processes are started by fork and exec, from a process that has used neither OpenBLAS nor OpenCL: both have
  * threads, which a fork does not copy.
  */
 #include "cli/launch/launch.h"
@@ -26,13 +26,13 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* After a failure the other processes normally notice it, and each reports what it saw. GRACE is the time in seconds
- * until the launcher ends them with SIGTERM, and then until it kills them. */
+/* Normally the other processes notice a failure and end, and each reports what it saw. GRACE is the time in seconds
+ * until the launcher sends them SIGTERM, and from then until it kills them. */
 static const double GRACE = 2;
 
 static const double GRACE_STOP = 10; /* after Ctrl-C, while they finish a step and save */
 
-static const double LOOK = 0.25; /* seconds between looks at the processes, as gs_awake_seconds requires */
+static const double LOOK = 0.25; /* seconds between looks; gs_awake_seconds requires less than 0.5 */
 
 /* A second Ctrl-C after more than this many seconds is a new request, not the first one delivered twice. */
 static const double AGAIN = 0.5;
@@ -67,7 +67,7 @@ static gs_status set_environment(const gs_launch_processes *p, const gs_launch_r
 
 void gs_launch_begin_child(pid_t launcher, const sigset_t *before) {
     prctl(PR_SET_PDEATHSIG, SIGTERM);
-    if (getppid() != launcher) _exit(GS_EXIT_FAILED); /* the launcher died before that */
+    if (getppid() != launcher) _exit(GS_EXIT_FAILED); /* the launcher died before prctl */
     setpgid(0, 0);
     signal(SIGTTOU, SIG_IGN);
     sigprocmask(SIG_SETMASK, before, NULL);
@@ -201,8 +201,8 @@ gs_launch_blame gs_launch_blame_of(int status) {
     return WEXITSTATUS(status) == GS_EXIT_USAGE ? GS_BLAME_USAGE : GS_BLAME_EXIT;
 }
 
-/* Records that a rank has failed. The first rank to fail is to blame, unless a rank seen later must have been the
- * cause; a rank that the launcher killed is never to blame. */
+/* Records that a rank has failed. The first rank to fail is blamed, unless a rank whose failure is noticed later must
+ * have been the cause; a rank that the launcher killed is never blamed. */
 static void note_failure(gs_attempt *a, int slot) {
     const gs_launch_child *c = a->processes.child;
     if (a->failed < 0) {
@@ -230,7 +230,7 @@ static void look_for_stopped(gs_attempt *a) {
     plan_signal(a, SIGKILL, 0);
 }
 
-/* Ranks that have ended wait for nobody, so only the launcher notices a rank stopped while it saves or ends. */
+/* Ranks that have ended wait for no one, so only the launcher notices a rank stopped while it is saving or exiting. */
 static void look_for_hanging(gs_attempt *a) {
     gs_launch_processes *p = &a->processes;
     const double now = gs_awake_seconds();
@@ -295,7 +295,7 @@ void gs_launch_suspend(void) {
 
 static void take_signal(gs_attempt *a, int number) {
     const double now = gs_awake_seconds();
-    if (number == SIGTSTP || number == SIGUSR1) { /* Ctrl-Z reaches only the launcher; a checkpoint */
+    if (number == SIGTSTP || number == SIGUSR1) { /* Ctrl-Z reaches only the launcher; SIGUSR1: save */
         send_all(a, number);
         if (number == SIGTSTP) gs_launch_suspend();
         if (number == SIGTSTP) send_all(a, SIGCONT);
@@ -315,7 +315,7 @@ static void take_signal(gs_attempt *a, int number) {
     }
 }
 
-/* Standard input ends when the starter does; the bytes that the starter sends suspend and resume the ranks. */
+/* Standard input ends when the starter does; until then, the starter sends bytes that suspend or resume the ranks. */
 static bool starter_has_gone(const gs_attempt *a) {
     struct pollfd p = {.fd = STDIN_FILENO, .events = POLLIN};
     char c;
@@ -328,7 +328,7 @@ static bool starter_has_gone(const gs_attempt *a) {
 }
 
 static void end_those_left(gs_attempt *a) {
-    reap(a); /* first, because this launcher may have been stopped; ended processes do not hang */
+    reap(a); /* first: ranks that ended while this launcher was stopped do not hang */
     if (a->processes.running > 0) {
         if (!a->told && !a->stopped_by) note_all_hanging(a, false);
         send_all(a, a->next_signal);
@@ -354,7 +354,7 @@ static void watch(gs_attempt *a) {
         if (number > 0 && number != SIGCHLD) take_signal(a, number);
         if (starter_has_gone(a)) take_signal(a, SIGTERM);
     }
-    /* The remaining processes had finished their work. */
+    /* A rank was lost, but all others ended before the launcher looked again. */
     if (a->elastic.lost >= 0 && a->failed < 0 && !a->stopped_by) note_failure(a, a->elastic.lost);
 }
 
@@ -366,14 +366,14 @@ void gs_launch_take_signals(sigset_t *waited, sigset_t *before) {
     for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++) {
         struct sigaction now;
         if (sigaction(numbers[i], NULL, &now) == 0 && now.sa_handler != SIG_IGN)
-            sigaddset(waited, numbers[i]); /* blocked signals arrive even if they are ignored */
+            sigaddset(waited, numbers[i]); /* if blocked, even an ignored signal would arrive */
     }
     sigprocmask(SIG_BLOCK, waited, before);
 }
 
 /* ---- the end: message and exit status ---- */
 
-enum { SAID = 3900 /* the most bytes of a failure message */ };
+enum { SAID = 3900 /* maximum bytes of a failure message */ };
 
 static void append_hanging(const gs_launch_processes *p, const char *before, const char *after, char *text,
                            size_t size) {
@@ -390,7 +390,7 @@ void gs_launch_append_end(const gs_launch_processes *p, int slot, char *text, si
         append_status(p->child[slot].status, text, size);
 }
 
-/* A rank's report, if it says more than the wait status that is to blame. */
+/* The report of the cause, if it says more than the wait status of the rank to blame; else NULL. */
 static const gs_launch_report *report_of(const gs_attempt *a) {
     const gs_launch_child *c = &a->processes.child[a->failed];
     const bool merely_exits = !c->hangs[0] && gs_launch_blame_of(c->status) == GS_BLAME_EXIT;
@@ -398,7 +398,7 @@ static const gs_launch_report *report_of(const gs_attempt *a) {
 }
 
 /* Describe the cause of the failure and return the slot to blame: a rank that was killed or that failed by itself. If
- * every rank only lost a peer or was stopped, the message of the first one tells which. */
+ * every rank only lost a peer or was stopped, the first report describes the failure. */
 static int describe_failure(const gs_attempt *a, char *text, size_t size) {
     const gs_launch_processes *p = &a->processes;
     const gs_launch_report *report = report_of(a);
@@ -410,7 +410,7 @@ static int describe_failure(const gs_attempt *a, char *text, size_t size) {
         gs_append(text, size, "%s", report->message);
     else if (slot != a->failed && (WIFSIGNALED(p->child[slot].status) || p->child[slot].hangs[0]))
         gs_append(text, size, "rank %d failed",
-                  p->rank[slot]); /* the rank's own account; the signal was the launcher's */
+                  p->rank[slot]); /* its report says why; the signal came from the launcher */
     else
         gs_launch_append_end(p, slot, text, size);
     if (a->failed_others > 0)
@@ -419,7 +419,7 @@ static int describe_failure(const gs_attempt *a, char *text, size_t size) {
     return slot;
 }
 
-/* The signal on which a rank ended in order, or 0. Its exit status is 128 + N, as in the shell. SIGPIPE: output.c */
+/* The signal N on which a rank ended in an orderly way, with exit status 128 + N, or 0. For SIGPIPE see output.c. */
 static int stopped_itself(const gs_attempt *a) {
     for (int i = 0; i < a->processes.launch->size && !a->told; i++) {
         const int status = a->processes.child[i].status;
@@ -436,7 +436,7 @@ static int say_stopped(const gs_attempt *a, int number) {
     return 128 + number;
 }
 
-/* Returns the exit status; text: the message of a failure; "": nothing to add. */
+/* Returns the exit status. text: the message of a failure, or "" if there is nothing to add. */
 static int judge(const gs_attempt *a, char text[SAID]) {
     const gs_launch_processes *p = &a->processes;
     int misused = 0;
@@ -463,7 +463,7 @@ static int judge(const gs_attempt *a, char text[SAID]) {
  *
  * An attempt resumes from the folder of the command's --checkpoint; without one, or before the first checkpoint, it
  * begins as the first attempt did. Training is deterministic and a checkpoint is complete (train/state.h), so the last
- * attempt ends with the bits of an undisturbed run.
+ * attempt's result equals that of an undisturbed run bit for bit.
  *
  * Failures that would repeat are not retried: wrong usage, weights that diverged or differ, errors before the first
  * step, and two consecutive losses without a step between them. A run that was asked to stop is not restarted either.
@@ -480,7 +480,7 @@ typedef struct gs_restarts {
     gs_launch attempt;
     int done;     /* restarts so far */
     bool idle;    /* the previous attempt completed no step */
-    bool ours;    /* an attempt completed a step, or the command resumes: the checkpoints are this run's */
+    bool ours;    /* the checkpoints are this run's: an attempt completed a step, or the command resumes */
     char **words; /* the command of this attempt; NULL: the first attempt's */
     char log[FOLDER], digest[FOLDER]; /* this attempt's folders */
 } gs_restarts;
@@ -543,8 +543,8 @@ static char *find_checkpoint(const gs_restarts *r, const char *folder) {
     return file;
 }
 
-/* Prepare the next attempt and return true, or return false. Appends where the attempt resumes, or why there is none,
- * to the failure's text: "; restart 1 of 3: it goes on after step 40 (...)". Without --restarts, appends nothing. */
+/* Prepare the next attempt; false: there is none. Appends to the failure's text where the attempt resumes, "; restart 1
+ * of 3: it goes on after step 40 (...)", or why there is none. Without --restarts, appends nothing. */
 static bool plan_restart(gs_restarts *r, const gs_attempt *a, char text[SAID]) {
     const bool stepped = atomic_load(&a->processes.shared->stepped) > 0;
     const char *folder = gs_launch_option(r->first, "--checkpoint"), *no = why_not_again(r, a, stepped);
@@ -581,7 +581,7 @@ static bool plan_restart(gs_restarts *r, const gs_attempt *a, char text[SAID]) {
 
 /* ---- a whole launch ---- */
 
-/* Not all processes could be started: end those that run, and tell the other nodes. */
+/* Not all processes could be started: end those that are running, and tell the other nodes. */
 static void give_up(gs_attempt *a) {
     const gs_launch_processes *p = &a->processes;
     char why[300];

@@ -38,12 +38,12 @@ int gs_launch_run(const gs_launch *);
 void gs_launch_take_signals(sigset_t *waited, sigset_t *before);
 
 /* In a new process, before exec: arrange to end with the launcher, and restore the signal mask. The process gets its
- * own process group, because Ctrl-C should reach only the launcher, which passes it on: so each process receives it
- * once. Some terminals would stop background groups that write (SIGTTOU), so SIGTTOU is ignored. */
+ * own process group, so that Ctrl-C reaches only the launcher, which passes it on, and no process receives it twice.
+ * Some terminals would stop background groups that write (SIGTTOU), so SIGTTOU is ignored. */
 void gs_launch_begin_child(pid_t launcher, const sigset_t *before);
 
 /* Stop now, because sigtimedwait returned SIGTSTP, and continue on SIGCONT. Returns at once in a process group that no
- * shell watches, because the system stops no process there. */
+ * shell watches: there, SIGTSTP stops no process. */
 void gs_launch_suspend(void);
 
 /* Bytes that a launch with --hosts writes to the launches it started: their ranks stop, as on Ctrl-Z, or continue. */
@@ -59,8 +59,8 @@ int gs_launch_hosts(const gs_launch *);
 
 struct gs_store_server;
 
-/* Where the processes meet. A folder is new, and the last process to arrive removes it unless it contains something
- * else, so nothing is left behind even if the launcher is killed. The launcher of node rank 0 runs a tcp store. */
+/* Where the processes meet: a new folder, which the last process to arrive removes unless it contains something else,
+ * so nothing is left behind even if the launcher is killed; or a tcp store, run by the launcher of node rank 0. */
 typedef struct gs_launch_rendezvous {
     char where[GS_LAUNCH_WHERE];    /* for GRADSUM_RENDEZVOUS */
     bool own_folder;                /* the folder was made for this launch only */
@@ -72,7 +72,7 @@ gs_status gs_launch_rendezvous_create(const gs_launch *, gs_launch_rendezvous *)
 
 /* Call it when all processes have ended. Removes the launch's own folder with its contents; ends the store and reports
  * strangers that connected. If several launches share the folder and not all ranks have met, leaves a note there that
- * these ranks need nothing more. awaited: after a failure, give other nodes a moment to learn of it. */
+ * this launch's ranks need nothing more. awaited: after a failure, give other nodes a moment to learn of it. */
 void gs_launch_rendezvous_remove(gs_launch_rendezvous *, const gs_launch *, bool met, bool awaited);
 
 /* Set this process's environment to that of local rank `rank`. GS_E_MEMORY. */
@@ -121,8 +121,8 @@ void gs_launch_note_hanging(gs_launch_child *);
 /* Append "rank 2 was killed by signal 9 (Killed)", or "rank 2 hangs: process 4711 is stopped". */
 void gs_launch_append_end(const gs_launch_processes *, int slot, char *text, size_t size);
 
-/* How likely a wait status is the cause: a rank that merely exits may have lost a rank that was killed or that ended
- * for wrong usage. */
+/* How likely a wait status is to be the cause, in ascending order: a rank that merely exits may have lost one that was
+ * killed or that ended for wrong usage. */
 typedef enum gs_launch_blame { GS_BLAME_EXIT, GS_BLAME_KILLED, GS_BLAME_USAGE } gs_launch_blame;
 gs_launch_blame gs_launch_blame_of(int status);
 
@@ -139,7 +139,7 @@ typedef struct gs_elastic {
 typedef enum gs_elastic_state {
     GS_ELASTIC_RUNS,
     GS_ELASTIC_WAITS, /* a rank was lost: look often until all others have noticed the loss */
-    GS_ELASTIC_FAILS  /* no further generation, as a message has said; elastic->lost is to blame */
+    GS_ELASTIC_FAILS  /* no further generation; a message has said why; elastic->lost is to blame */
 } gs_elastic_state;
 
 /* The process of this slot has ended with a status other than 0. */
@@ -151,5 +151,5 @@ gs_elastic_state gs_elastic_look(gs_elastic *, gs_launch_processes *);
 /* Append which ranks this generation lost, and how; "a rank was cut off" if none has ended. */
 void gs_elastic_append_lost(const gs_elastic *, const gs_launch_processes *, char *text, size_t size);
 
-/* Has any process finished its work (status 0)? */
+/* True if any process has finished its work (status 0). */
 bool gs_elastic_is_ending(const gs_launch_processes *);

@@ -19,8 +19,8 @@
 static const double LINGER = 1; /* seconds for other nodes to learn why this one failed */
 
 /* Processes that share PoCL's cache of compiled kernels damage each other's files (pocl issue 1480). Therefore each of
- * `size` ranks has its own cache next to the user's, which is kept for the next run. "": there is no folder for it, and
- * the rank makes a temporary one (gs_cl_choose_cache). */
+ * `size` ranks has its own cache next to the user's; it is kept for the next run. Returns "" if there is no folder for
+ * it; the rank then makes a temporary one (gs_cl_choose_cache). */
 static const char *cache_of(int rank, int size, char path[PATH_MAX]) {
     const char *const places[][2] = {{getenv("POCL_CACHE_DIR"), "/"},
                                      {getenv("XDG_CACHE_HOME"), "/gradsum/pocl-"},

@@ -27,7 +27,7 @@ typedef struct gs_shared {
     atomic_int generation;
     atomic_int stepped; /* the last generation that completed a step; 0: none */
     atomic_int over;    /* there is no further generation */
-    atomic_int exact;   /* the run uses --exact, as an asking process reports */
+    atomic_int exact;   /* the run uses --exact; set by a process that asks */
     atomic_int met;     /* all ranks have met */
     bool elastic;
     int file; /* the launcher's descriptor; -1: processes cannot find this memory */
@@ -53,23 +53,23 @@ void gs_shared_clear(gs_shared *);
 /* Set this process's environment to that of the process in `slot`. False: no memory. */
 bool gs_shared_set_environment(const gs_shared *, int slot);
 
-/* Has the process of this slot reported why it fails? */
+/* True if the process of this slot has reported why it fails. */
 bool gs_shared_has_reported(const gs_shared *, int slot);
 
-/* Returns the first report of a cause; if there is none, that of a rank that only lost a peer (GS_E_PEER); else that of
- * a rank that was stopped. NULL: there are no reports. */
+/* Returns the first report of a cause; if there is none, the first report of a lost peer (GS_E_PEER); else the first
+ * one by a rank that was stopped. NULL: there are no reports. */
 const gs_launch_report *gs_shared_cause(const gs_shared *);
 
-/* Has the process of this slot asked for the next generation? */
+/* True if the process of this slot has asked for the next generation. */
 bool gs_shared_has_asked(const gs_shared *, int slot);
 
-/* Begin the next generation. rank[slot] -1: let this process go. where: a folder. */
+/* Begin the next generation. rank[slot] is -1 for a process that is let go. where: the new rendezvous folder. */
 void gs_shared_begin_generation(gs_shared *, int size, const int *rank, const char *where);
 
 /* ---- a process; these functions do nothing in a process that was not started by a launch ---- */
 
-/* Report why this process fails. *said: another process has already reported the same reason, or, if this one was
- * stopped, any reason. False: there is no launcher. */
+/* Report why this process fails. *said: true if another process has already reported the same reason, or, if this one
+ * was stopped, any reason. False: there is no launcher. */
 bool gs_launch_report_failure(gs_status, const char *message, bool *said);
 
 /* Record that this process has met the ranks of all nodes. */
@@ -83,6 +83,6 @@ int gs_launch_generation(void);
 
 typedef enum gs_launch_answer { GS_LAUNCH_ENDS, GS_LAUNCH_GOES_ON, GS_LAUNCH_LETS_GO } gs_launch_answer;
 
-/* This process has lost a rank: wait for the next generation. GS_LAUNCH_GOES_ON: *r is this process's rendezvous in it;
- * the texts are static. exact: continue with 1, 2, 4 or 8 ranks, as --exact requires. */
+/* This process has lost a rank: wait for the next generation. GS_LAUNCH_GOES_ON: *r is this process's rendezvous in it,
+ * with static strings. exact: continue with 1, 2, 4 or 8 ranks, as --exact requires. */
 gs_launch_answer gs_launch_next_generation(gs_rendezvous *r, bool exact);

@@ -3,7 +3,7 @@
  * When OpenBLAS is loaded, it maps a buffer for each of its threads (newer versions: also for the program's first
  * thread); if mmap fails, it retries forever. Under a limit on the address space (ulimit -v, ulimit -d) the program
  * would therefore hang before main(). This code restarts the program without OpenBLAS's own threads, which are never
- * used (cpu/pool.h). If the libraries are still not loaded after some seconds of computing, there was too little memory
+ * used (cpu/pool.h). If the libraries are still not loaded after some seconds of CPU time, there is too little memory
  * for even one buffer, and a message says so. cpu/openblas_memory.c handles later mappings.
  *
  * If OpenBLAS cannot start its threads (ulimit -u), it raises SIGINT, like Ctrl-C. Then the program restarts, too.

@@ -69,7 +69,7 @@ static gs_status look_for_help(int argc, char **argv, bool *help) {
     return GS_OK;
 }
 
-/* Reject two names of the same setting, such as --device and --devices. */
+/* Reject options that are two names of one setting, such as --device and --devices. */
 static gs_status check_given(const gs_option *options, const bool *given) {
     for (size_t i = 0; options[i].name; i++)
         for (size_t j = 0; j < i; j++)
@@ -147,7 +147,7 @@ static const char *text_of(const gs_option *options, const char *name) {
     return o && o->kind == GS_OPTION_TEXT ? *(const char *const *)o->value : NULL;
 }
 
-/* Beyond the general checks of outputs (io/file.h): no output may overwrite the input data, and folders need names. */
+/* Besides the general checks of outputs (io/file.h): no output may overwrite the input data; folders need names. */
 static gs_status check_outputs(const gs_option *options) {
     static const char *const outputs[] = {"out", "report", "save"}, text[] = "text:";
     static const char *const folders[] = {"log", "digest", "checkpoint"};
@@ -173,7 +173,7 @@ static gs_status check_outputs(const gs_option *options) {
 
 enum { MARGIN = 25 };
 
-/* An option's default: its present value as text; "" if it is off or has no default. `text` is a buffer. */
+/* An option's default: its current value as text; "" if it is off or has no default. `text` is a buffer. */
 static const char *default_of(const gs_option *o, char *text, size_t size) {
     if (o->kind == GS_OPTION_FLAG || o->kind == GS_OPTION_CHANNELS || o->kind == GS_OPTION_SLOW ||
         o->kind == GS_OPTION_AUGMENT || o->kind == GS_OPTION_SEGMENTS || o->kind == GS_OPTION_JITTER ||

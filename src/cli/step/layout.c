@@ -159,7 +159,7 @@ static cJSON *new_row(facts *f) {
     return row;
 }
 
-/* The number, seconds and bytes of a worker's spans of one kind. */
+/* The number of a worker's spans of one kind, and their total seconds and bytes. */
 typedef struct sum {
     int count;
     double seconds, bytes;
@@ -204,7 +204,7 @@ static const char *place_text(const gs_layout *l, int rank, char text[PLACE]) {
     return text;
 }
 
-/* The tokens of a sequence. Part r of a group holds *each tokens from r * *each on. Returns 0 without --sequence. */
+/* The number of tokens in a sequence, 0 without --sequence. Part r holds *each of them, from r * *each on. */
 static int tokens_of(const traced *l, int *each) {
     const int layers = l->divided ? (int)gs_layer_count(l->divided->net) : 0;
     for (int i = 0; i < layers; i++)
@@ -223,12 +223,12 @@ static void say_tokens(const traced *l, facts *f) {
         gs_append(text, sizeof text, "%spart %d has %d to %d", r > 0 ? ", " : "", r, r * each,
                   (r + 1) * each - 1);
     cell(f->sentences, "Outside of pairs a worker has some of the %d tokens of each sequence: %s%s.", tokens,
-         text, parts > NAMED ? ", and so on" : ""); /* lists each part, up to NAMED parts */
+         text, parts > NAMED ? ", and so on" : ""); /* lists at most NAMED parts */
 }
 
 /* ---- pipelines ---- */
 
-/* The time from the first forward to the last backward of all stages, which is the time that the formula describes. */
+/* The time from the first forward to the last backward over all stages, which is what the formula describes. */
 static double time_of_pipeline(const traced *l) {
     double from = INFINITY, to = -INFINITY;
     widen(l, GS_SPAN_STAGE_FORWARD, -1, &from, &to);
@@ -236,7 +236,7 @@ static double time_of_pipeline(const traced *l) {
     return to > from ? to - from : 0;
 }
 
-/* The number of layer runs (chunks) per stage. */
+/* The number of chunks (runs of layers) per stage. */
 static int chunks_of(const traced *l) {
     int most = 0;
     for (const gs_span *s = NULL; (s = next_span(&l->part[0], s, GS_SPAN_STAGE_FORWARD, -1));)
@@ -324,13 +324,13 @@ static void zero(const traced *l, facts *f) {
 
 /* ---- tensor parallelism ---- */
 
-/* Collectives of worker 0's group: how many, and the bytes that they send. */
+/* The collectives of worker 0's group: their number, and the bytes that they send. */
 typedef struct group_sums {
     int sums, gathers;
     double floats, bytes, formula;
 } group_sums;
 
-/* Counts only spans within those of a pair of layers, in forward and backward. */
+/* Counts only spans that lie within a forward or backward span of one of the two layers. */
 static group_sums sums_of_pair(const traced *l, int columns, int rows) {
     group_sums all = {0};
     const gs_rank_timeline *p = &l->part[0];
@@ -555,7 +555,7 @@ static void show_zero(const traced *s) {
 /* ---- tensor parallelism ---- */
 
 static void paint_layers(const traced *s, const gs_rank_timeline *p, line *l) {
-    static const char marks[] = "=cirwwt", acts[] = "+gs"; /* of gs_tensor_role, gs_tensor_collective */
+    static const char marks[] = "=cirwwt", acts[] = "+gs"; /* by gs_tensor_role, gs_tensor_collective */
     for (size_t i = 0; i < gs_layer_count(s->divided->net); i++) {
         if (s->layer[i]->children > 0) continue; /* by kind: in a shared cell, backward hides forward */
         paint_spans(l, p, GS_SPAN_FORWARD_LAYER, (int)i, marks[gs_tensor_role_of(s->layer[i])]);
@@ -709,7 +709,7 @@ static void add_workers(cJSON *o, const traced *l) {
     }
 }
 
-/* Add the numbers of each unit's layers. */
+/* Add each unit's layer numbers. */
 static void add_units(cJSON *o, const traced *l) {
     cJSON *units = cJSON_AddArrayToObject(o, "units");
     for (const gs_span *s = NULL; (s = next_span(&l->part[0], s, GS_SPAN_UNIT_REDUCE, -1));) {
@@ -735,7 +735,7 @@ static void add_facts(cJSON *o, const traced *l) {
 static cJSON *json_of_layout(const traced *l) {
     const char *const schedule = l->settings.pipeline_schedule ? l->settings.pipeline_schedule : "1f1b";
     const gs_pipeline_schedule *const *named = gs_pipeline_schedules();
-    while (strncmp((*named)->name, schedule, strcspn(schedule, ":")) != 0) named++; /* a valid name */
+    while (strncmp((*named)->name, schedule, strcspn(schedule, ":")) != 0) named++; /* the name is valid */
     cJSON *o = GS_JSON_OBJECT(
         GS_FIELD("kind", kinds[l->kind].name), GS_FIELD("layout", l->name),
         GS_FIELD("model", gs_model_named(l->settings.model) ? l->settings.model : "a model of your own"),
@@ -767,7 +767,7 @@ static gs_status write_page(const traced *l, const char *path) {
 
 /* ---- the command ---- */
 
-enum { WORKERS_MOST = 64 }; /* the table has a row for each */
+enum { WORKERS_MOST = 64 }; /* the table has a row for each worker */
 
 typedef struct wish {
     gs_settings settings;

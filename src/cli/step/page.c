@@ -1,7 +1,7 @@
 /* The page of `gradsum step -o`. For every scheme that can be watched it shows whose gradients each sum contains, and
  * when; the values shown are sums of those workers' gradients in a real step.
  *
- * The data for the page's scripts (src/page/step_record.js), in a short form, because there are many:
+ * The data for the page's scripts (src/page/step_record.js), abbreviated because there is a lot of it:
  *
  *     rows      [norm, min, max, [some values], [bars]]             the contents of a chunk; cells give row numbers
  *     schemes   bounds    chunk c is bounds[c] .. bounds[c + 1] - 1
@@ -49,7 +49,7 @@ static gs_status check_sizes(gradients *g) {
     return gs_dataset_check_labels(g->set, (int)gs_shape_size(g->model->out));
 }
 
-/* Does what a worker of a run does, up to the sum (train/step.c). */
+/* Does what a worker does in a run, up to the sum (train/step.c). */
 static gs_status of_worker(void *context, int rank, gs_comm **comm) {
     gradients *g = context;
     const size_t bytes = g->size * sizeof(float);
@@ -86,12 +86,12 @@ static gs_status make_gradients(const gs_settings *settings, int workers, gradie
 
 typedef struct page {
     const gradients *gradients;
-    gs_step_part *row; /* the values of these workers' sum in these elements */
+    gs_step_part *row; /* a row: the values that the sum of these workers' gradients has in these elements */
     int rows;
     size_t room;
 } page;
 
-enum { BARS = 48, LEAST_BARS = 3, SOME = 5 }; /* bars of a whole gradient; of a chunk, at least */
+enum { BARS = 48, LEAST_BARS = 3, SOME = 5 }; /* bars per gradient; minimum per chunk; values shown */
 
 /* ---- numbers ---- */
 
@@ -105,7 +105,7 @@ static cJSON *number(double x) {
 
 /* ---- rows ---- */
 
-/* The number of a row, which is added if it is new; -1: no memory. */
+/* The row's number; a new row is added. -1: no memory. */
 static int row_of(page *p, const gs_step_part *x) {
     for (int i = 0; i < p->rows; i++)
         if (p->row[i].first == x->first && p->row[i].count == x->count && p->row[i].workers == x->workers)
@@ -116,7 +116,7 @@ static int row_of(page *p, const gs_step_part *x) {
 }
 
 /* [norm, min, max, [the first value, some between, and the last], [bars]] of x[0 .. count - 1]. Each bar is the mean of
- * an equal part, so bars add up as gradients do. */
+ * one of `bars` equal parts, so bars add up as gradients do. */
 static cJSON *values_of(const float *x, size_t count, int bars) {
     const size_t shown = count < SOME ? count : SOME;
     cJSON *some = cJSON_CreateArray(), *means = cJSON_CreateArray();

@@ -77,7 +77,7 @@ static int cut(const float *data, size_t first, size_t count, gs_step_part *part
     return n;
 }
 
-/* Does nothing once an event has failed; w->status holds the failure. */
+/* Does nothing after a failure to record an event, which w->status holds. */
 static void record(worker *w, int round, int from, int to, size_t first, size_t count, const float *data) {
     if (w->status != GS_OK) return;
     gs_step_event e = {.round = round, .from = from, .to = to, .place = w->sent};
@@ -109,7 +109,7 @@ static gs_status work(void *workers, int me, gs_comm **comm) {
     GS_TRY(gs_sync_create_wire(step->asked, *comm, gs_step_array(step), &w->sync));
     for (size_t i = 0; i < step->size; i++) w->data[i] = (float)(1 << me);
     record(w, 0, me, -1, 0, step->size, w->data);
-    w->sync->observer = &observer; /* cppcheck-suppress autoVariables ; gone again below */
+    w->sync->observer = &observer; /* cppcheck-suppress autoVariables ; reset below */
     gs_status status = gs_sync_run(w->sync, w->data, step->size);
     w->sync->observer = NULL;
     GS_TRY(status);
