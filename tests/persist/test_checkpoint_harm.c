@@ -204,7 +204,7 @@ TEST(a_full_disk) {
                                         "ulimit -f 40; %s/gradsum train --threads 1 --resume %s --steps 16 "
                                         "--epochs 2 --checkpoint %s --checkpoint-every 2 2>&1",
                                         GS_BUILD_DIR, folder, folder);
-    assert_has(output, whole, "gradsum: no checkpoint of step 16: cannot write ",
+    assert_has(output, whole, "gradsum train: no checkpoint of step 16: cannot write ",
                "File too large; the older ones stay", "the last checkpoint could not be written");
     assert_int_equal(entries(folder), 6); /* no fragment of a checkpoint */
     const char *both =
