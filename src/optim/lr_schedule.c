@@ -19,7 +19,7 @@ static bool is_valid(const gs_lr_schedule *s) {
     return valid;
 }
 
-/* A number without a sign; *text advances past it. */
+/* Read an unsigned number, and advance *text past it. */
 static bool read_number(const char **text, double *x) {
     char *end;
     if (**text < '0' || **text > '9' || strspn(*text, "0123456789.eE-+") < strcspn(*text, ",@")) return false;

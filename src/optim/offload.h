@@ -1,5 +1,5 @@
 /* --offload optimizer: the optimiser's vectors are stored outside the device's memory (alloc_offloaded). An update
- * needs each element once, in order, so they are fetched in blocks, two ahead of the block being updated:
+ * needs each element once, in order, so the vectors are fetched in blocks, two ahead of the block being updated:
  *
  *     block        | 0 | 1 | 2 | 3 | ...                             of each vector GS_OFFLOAD_BLOCK floats
  *
@@ -8,8 +8,9 @@
  *
  * With --offload weights, the weights are fetched in the same blocks, with or without the vectors.
  *
- * The blocks do not change how elements are updated, so the bits are the same. Blocks, not tensors: one tensor may be
- * most of a model. The vectors of an optimiser that needs whole tensors (gs_optimizer_ops.whole) are not offloaded.
+ * The blocks do not change how elements are updated, so the bits are the same. Blocks, not tensors, since one tensor
+ * may be most of a model. The vectors of an optimiser that needs whole tensors (gs_optimizer_ops.whole) are not
+ * offloaded.
  *
  * Source: Ren et al., "ZeRO-Offload: democratizing billion-scale model training" (USENIX ATC 2021); Rajbhandari et al.,
  * "ZeRO-Infinity: breaking the GPU memory wall for extreme scale deep learning" (SC 2021). There the host's processor
@@ -20,7 +21,7 @@
 
 enum { GS_OFFLOAD_BLOCK = 1 << 18 /* floats */ };
 
-/* Does this optimiser offload on this device? */
+/* Are this optimiser's vectors offloaded on this device? */
 bool gs_optimizer_offloads(const gs_optimizer_ops *, const gs_device *);
 
 /* Replaces o->vector: allocates o->vectors vectors of o->held floats each. GS_E_FILE, GS_E_MEMORY, GS_E_OPENCL. */
