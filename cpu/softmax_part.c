@@ -13,7 +13,7 @@ typedef struct part_work {
     const gs_share *share;
     size_t n;
     int classes, parts;
-    float at_label, everywhere; /* the part of q that only the label has; the part of every class */
+    float at_label, everywhere; /* q is `everywhere`, plus at_label for the label */
 } part_work;
 
 static gs_range rows_of(const part_work *t, int part) {
