@@ -51,8 +51,8 @@ typedef struct gs_optimizer_ops {
     bool whole;               /* update takes all parameters at once: it needs the norms of whole tensors */
     bool overwrites_gradient; /* after the update, model->gradients no longer hold the gradient */
     /* Update the parameters first .. first + count - 1; each gradient is scale times the one in model->gradients.
-     * Except with `whole`, elements do not depend on each other. All workers do the same update, so it must give the
-     * same bits on all devices. */
+     * Without `whole`, elements are independent. All workers do the same update, so it must give the same bits on all
+     * devices. */
     gs_status (*update)(gs_optimizer *, size_t first, size_t count, float scale);
 } gs_optimizer_ops;
 
