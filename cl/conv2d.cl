@@ -24,7 +24,7 @@
  *
  *     y  = w  x     B from x's planes
  *     dw = dy x^T   summed over positions and images; both contiguous along the positions
- *     dx = w^T dy   like y, from dy's planes read from u rows further up and v columns further left, computed for
+ *     dx = w^T dy   like y, from dy's planes read u rows further up and v columns further left, computed for
  *                   each phase of x with the kernel positions that fall on it
  */
 

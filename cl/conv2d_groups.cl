@@ -48,7 +48,7 @@ static vec spread(__global const stored *row, int at, int step, int count) {
     return of_lanes(lane);
 }
 
-/* The first `count` columns of v, or all if there are fewer */
+/* Store the first `count` columns of v, or all if there are fewer */
 static void put(vec v, __global flow *to, int count) {
 #if GS_VECTOR == 1
     store_flow(v, to);
@@ -168,7 +168,7 @@ static void weights(const int block, size_t unit, __global float *part, __global
     const int in_c = s.in_c / s.groups, out_c = s.out_c / s.groups, places = s.kernel_h * s.kernel_w;
     const int k = (int)(unit % columns), c = k / places, u = rest(k / s.kernel_w, s.kernel_h),
               v = rest(k, s.kernel_w);
-    const place p = place_of(quotient(unit, columns), s.groups, out_c, block); /* its image is the part */
+    const place p = place_of(quotient(unit, columns), s.groups, out_c, block); /* p.image is the part */
     const size_t t = p.image, first_o = (size_t)p.group * out_c;
     vec sum[MOST];
     for (int j = 0; j < block; j++) sum[j] = 0;

@@ -101,8 +101,8 @@ static gs_status product(gs_device *d, gs_mem c, gs_mem a, gs_mem b, gs_mem bias
     return broadcast(d, p, bias, none);
 }
 
-/* On a CPU, products of more than GS_PACK terms keep partial sums in C, so a 16-bit C is first computed in floats, some
- * rows at a time. */
+/* On a CPU, products with sums of more than GS_PACK terms keep partial sums in C, so a 16-bit C is first computed in
+ * floats, some rows at a time. */
 static bool needs_floats(gs_device *d, gs_mem c, const gs_cl_gemm_sizes *s) {
     return c.half && s->k > GS_PACK && !gs_cl_of(d)->tiles.gpu;
 }
