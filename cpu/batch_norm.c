@@ -160,8 +160,8 @@ static void run_sums(gs_device *d, norm_work *t, void (*work)(void *, int)) {
     gs_pool_run(gs_cpu_of(d)->pool, t->parts, work, t);
 }
 
-/* Two passes: squares are small around a first estimate of the mean. The sum of the deviations, which would be 0
- * without rounding, corrects both results. This is the corrected two-pass algorithm of Chan, Golub, LeVeque,
+/* Two passes, because squares around a first estimate of the mean are small. The sum of the deviations, which would be
+ * 0 without rounding, corrects both results. This is the corrected two-pass algorithm of Chan, Golub, LeVeque,
  * "Algorithms for computing the sample variance" (The American Statistician 37, 1983); here for vector samples. */
 static void statistics_of_vectors(const norm_work *t, int c, int width) {
     const double m = (double)t->n;

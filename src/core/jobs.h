@@ -19,7 +19,7 @@ typedef struct gs_job {
 
 typedef struct gs_jobs gs_jobs;
 
-/* room: the maximum number of unfinished jobs; gs_jobs_give waits before exceeding it. With 0 there is no thread, and
+/* room: the maximum number of unfinished jobs; gs_jobs_give waits rather than exceed it. With 0 there is no thread, and
  * gs_jobs_give runs the job: necessary if the owner runs collectives between jobs, or if only the worker's thread may
  * call a device (backend.h). GS_E_MEMORY: no memory, or no thread could start; *out is then NULL. */
 gs_status gs_jobs_create(int room, gs_jobs **out);

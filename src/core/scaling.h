@@ -5,7 +5,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-enum { GS_CHANNELS = 4 }; /* the most with separate values; images with more channels use one for all */
+enum { GS_CHANNELS = 4 }; /* maximum with separate values; images with more channels use one for all */
 
 /* One value for all channels of an image, or one for each. */
 typedef struct gs_by_channel {

@@ -25,7 +25,7 @@ static inline bool gs_shape_same(gs_shape a, gs_shape b) {
     return a.c == b.c && a.h == b.h && a.w == b.w && gs_shape_tokens(a) == gs_shape_tokens(b);
 }
 
-enum { GS_SHAPE_MOST = 0x7fffffff /* maximum elements in a sample, which are indexed with ints */ };
+enum { GS_SHAPE_MOST = 0x7fffffff /* maximum number of elements in a sample, which ints index */ };
 
 /* Is each size at least 1, and t at least 0? _fits also requires at most GS_SHAPE_MOST elements. */
 bool gs_shape_is_positive(gs_shape);
@@ -39,6 +39,6 @@ typedef struct gs_shape_text {
 GS_API gs_shape_text gs_shape_tuple(gs_shape);
 gs_shape_text gs_shape_product(gs_shape);
 
-/* "1x28x28", or with tokens "7x1x28x28" -> the shape. False if the text has another form or a size is not in 1 ..
+/* "1x28x28", or with tokens "7x1x28x28" -> the shape. False if the text has another form, or a size is below 1 or above
  * INT_MAX. */
 bool gs_shape_parse(const char *text, gs_shape *out);

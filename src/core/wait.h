@@ -8,7 +8,7 @@
  * waits of a training step are shorter. A thread that yields takes no time from others that want the core, and sees the
  * event as soon as the core is idle. After 1 ms the other thread is unlikely to arrive soon, and an idle core saves
  * energy. In a virtual machine, when the second thread reached a barrier 60 or 200 us late, the first one waited 60 or
- * 200 us; had it gone to sleep after 50 us, it would have waited 91 or 229 us.
+ * 200 us; when it went to sleep after 50 us, it waited 91 or 229 us.
  *
  * If more threads than cores wait for each other, the first stage is skipped: a spinning thread may occupy the core
  * that the thread it waits for needs.

@@ -108,7 +108,7 @@ struct gs_layer {
     /* bound */
     gs_device *device;
     gs_epilogue epilogue;              /* the work of the layers fused into its operator */
-    gs_mem y, dx;                      /* buffers for max_batch samples; GS_NONE: none. y is its own buffer */
+    gs_mem y, dx;                      /* its own buffers for max_batch samples; GS_NONE: it has none */
     gs_arena *arena;                   /* the root's */
     struct gs_layer_hooks *hooks;      /* the root's, not owned (watch.h); NULL: none */
     gs_mem x;                          /* from the last forward */
@@ -153,7 +153,7 @@ size_t gs_layer_count(const gs_layer *);
 
 /* The vocabulary size of the layer or one inside it (GS_TENSOR_TABLE): token numbers are below it. 0: none. */
 int gs_layer_vocabulary(const gs_layer *);
-bool gs_layer_depends_on_batch(const gs_layer *); /* or a layer inside it does */
+bool gs_layer_depends_on_batch(const gs_layer *); /* also true if a layer inside it does */
 /* The number of floats of state, which follow the parameters. */
 size_t gs_layer_states(const gs_layer *root);
 

@@ -67,7 +67,7 @@ typedef struct gs_lr_rates {
     gs_lr_plan plan; /* by the rule; without a rule, lr and no warm-up */
     gs_lr_schedule schedule;
     double final_lr;
-    double warmup;       /* T; for the warm-up without a rule if plan.warmup is 0 */
+    double warmup;       /* T of the warm-up without a rule, if plan.warmup is 0 */
     double epoch, steps; /* steps per epoch, and N */
 } gs_lr_rates;
 

@@ -4,7 +4,7 @@
 #include "core/shard.h"
 #include "optim/norm.h"
 
-/* Part i of what this worker updates. Without gs_held, part 0 is all: in a warm-up, as much as the vectors hold. */
+/* Part i of what this worker updates. Without gs_held, part 0 is all, or in a warm-up as much as the vectors hold. */
 static bool part_of(const gs_optimizer *o, int i, gs_held_shard *out) {
     const gs_model *m = o->model;
     if (o->divided && i < o->divided->parts) *out = o->divided->part[i];
