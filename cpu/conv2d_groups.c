@@ -9,8 +9,8 @@
  *
  *     plane (c, a, b):  X[h][q] = x[c][h stride_h + a - pad_h][q stride_w + b - pad_w], rows of grid_w, 0 outside of x
  *
- * Then the inputs that all outputs (r, s) see through kernel position (u, v) are in one plane, from offset at[k] on, k
- * = (c, u, v), if rows of y are also grid_w long: out_w elements of the result, then unused ones. With p = (r, s):
+ * If rows of y are also grid_w long (out_w elements of the result, then unused ones), the inputs that all outputs (r,
+ * s) see through kernel position (u, v) are in one plane, from offset at[k] on, k = (c, u, v). With p = (r, s):
  *
  *     forward    y[o][p]  = b[o] + sum_k w[o][k] X[at[k] + p]
  *     backward   dw[o][k] (+)= sum_p dy[o][p] X[at[k] + p],  with dy 0 where y is unused

@@ -112,7 +112,7 @@ typedef float gs_float16 __attribute__((vector_size(64), aligned(4), may_alias))
 typedef float gs_float8 __attribute__((vector_size(32), aligned(4), may_alias));
 typedef float gs_float4 __attribute__((vector_size(16), aligned(4), may_alias));
 
-/* This build's functions, specified in backend.h. */
+/* This build's table of functions, which backend.h specifies. */
 extern const gs_backend GS_ISA(gs_cpu_backend);
 
 #define GS_DECLARE(name) GS_OPERATOR(name) GS_ISA(gs_cpu_##name);

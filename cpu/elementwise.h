@@ -5,7 +5,7 @@
 
 /* to[i] = f(a[i], b[i]) for n elements; b may be NULL where the operator has one input. */
 typedef void gs_element_loop(float *to, const float *a, const float *b, size_t n);
-/* The same with an extra number. */
+/* gs_element_loop with an extra number. */
 typedef void gs_element_loop_with(float *to, const float *a, const float *b, size_t n, float number);
 
 typedef struct gs_element_work {

@@ -97,7 +97,7 @@ static void pass_part(void *context, int part) {
     for (size_t i = r.begin; i < r.end; i++) t->passed[i] = t->l.relu_y[i] > 0.0f ? t->l.dy[i] : 0.0f;
 }
 
-/* Compute some rows of dw, or columns if it has more columns: a part then copies only these of x. Also some of db. */
+/* Compute some rows of dw, or columns if it has more: then a part copies only those columns of x. Also some of db. */
 static void dw_part(const large_work *t, int part) {
     const bool by_rows = t->l.out >= t->l.in;
     const gs_range all = {0, (size_t)(by_rows ? t->l.in : t->l.out)},
@@ -154,7 +154,7 @@ static void product_part(void *context, int part) {
         dx_part(t, share * dx_each + i - dw_each);
 }
 
-/* Round down to the same number of parts per thread; unchanged if there are too few. */
+/* Round `parts` down to a multiple of `threads`; unchanged if there are too few. */
 static int whole_shares(int parts, int threads) {
     return parts > threads ? parts / threads * threads : parts;
 }

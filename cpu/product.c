@@ -135,7 +135,7 @@ ALWAYS_INLINE void sums_of_lanes(float *sums, gs_vector *v, const int count) {
     }
 }
 
-/* The same for any number of vectors. */
+/* sums_of_lanes for any number of vectors. */
 ALWAYS_INLINE void all_sums_of_lanes(float *sums, gs_vector *v, const int count) {
     const int rest = count % GS_VECTOR;
     _Pragma("GCC unroll 8") for (int i = 0; i < count - rest; i += GS_VECTOR)

@@ -65,7 +65,7 @@ static float exponentials_of(float *restrict p, const float *restrict x, int cou
     return sum;
 }
 
-/* sums[0] and sums[1] for leaf .. leaf + leaves - 1. */
+/* Compute sums[0] and sums[1] over `leaves` leaves, from `leaf` on. */
 static void sum_leaves(const part_work *t, float *p, const float *x, float top, int label, int leaf,
                        int leaves, float sums[2]) {
     if (leaves == 1) {

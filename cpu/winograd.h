@@ -17,7 +17,7 @@
  *     y = A^T m A     2x2 outputs per tile
  *
  * with the rows of B^T, G and A^T as in the formulas above. All elements of B^T and A^T are 0, 1 or -1, so rounding
- * errors grow little (unlike with larger tiles, which would save more).
+ * errors grow only a little (unlike with larger tiles, which would save more).
  *
  * Source: Lavin, Gray, "Fast algorithms for convolutional neural networks" (CVPR 2016). */
 #pragma once

@@ -12,7 +12,7 @@
 #include <stdbool.h>
 #include "core/api.h"
 
-/* Each code: its name, and the sentence that gs_status_name() returns. */
+/* Each code's name, and the sentence that gs_status_name() returns for it. */
 #define GS_STATUS_LIST(X)                                                                                    \
     X(GS_OK, "success")                                                                                      \
     X(GS_E_USAGE, "wrong usage: an option, a name or a number that makes no sense")                          \

@@ -8,7 +8,7 @@
 #include <stddef.h>
 #include "core/error.h"
 
-/* X(name, word): the word is for people and for JSON. */
+/* X(name, word): people see the word, and JSON uses it. */
 #define GS_MEMORY_KINDS_TABLE(X)                                                                             \
     X(GS_MEMORY_WEIGHTS, "weights")     /* the parameters */                                                 \
     X(GS_MEMORY_GRADIENTS, "gradients") /* of the weights, summed over the batch */                          \

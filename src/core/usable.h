@@ -41,9 +41,9 @@ bool gs_cores_may_bind(const char *transport);
 bool gs_cores_divide(const cpu_set_t *allowed, const int core_of[CPU_SETSIZE], int i, int n,
                      cpu_set_t *share);
 
-/* The same for the CPUs that the calling thread may use: those left to it by taskset, a container, mpirun or a job
- * scheduler. Also false if the system does not show these CPUs, or under a quota: a quota limits the time on all CPUs,
- * and every container on the machine would choose the same ones. */
+/* gs_cores_divide for the CPUs that the calling thread may use: those left to it by taskset, a container, mpirun or a
+ * job scheduler. Also false if the system does not show these CPUs, or under a quota: a quota limits the time on all
+ * CPUs, and every container on the machine would choose the same ones. */
 bool gs_cores_share(int i, int n, cpu_set_t *share);
 
 /* From now on the calling thread, and all threads that it starts, use only these CPUs. False: the system refuses. */

@@ -16,7 +16,7 @@
 #include <stdio.h>
 #include "layer/make.h"
 
-/* A layer whose operators have a parameter. */
+/* A layer whose operators take a number. */
 typedef struct with_number {
     gs_layer base;
     float number;

@@ -56,7 +56,7 @@ static void group_norm_unbind(gs_layer *l) {
     for (int i = 0; i < 4; i++) l->device->ops->free(l->device, own[i]);
 }
 
-/* The groups and channels of a pass, as batch_norm sizes. */
+/* The groups and the channels of a pass, as sizes for batch_norm's operators. */
 typedef struct sizes {
     gs_batch_norm_sizes groups, channels;
     gs_mem mean, var, sums,

@@ -20,7 +20,7 @@ typedef struct gs_buffer_plan gs_buffer_plan; /* also in memory/buffer_plan.h */
 /* How much of a layer's forward runs again in backward (recompute.h). */
 typedef enum gs_rerun {
     GS_RERUN_NOT,
-    GS_RERUN_INSIDE, /* for a container: some layers in it run again; its own y is not computed */
+    GS_RERUN_INSIDE, /* for a container: some layers in it run again; its own y is not computed again */
     GS_RERUN_WHOLE
 } gs_rerun;
 

@@ -30,7 +30,7 @@ static double power(double beta, uint64_t t) {
 }
 
 gs_adam_step gs_adam_step_of(const gs_optimizer *o, float scale) {
-    /* The decimals as typed: 1 - 0.999f is 0.00100005. */
+    /* Use the decimals as typed: 1 - 0.999f is 0.00100005. */
     const double beta1 = gs_decimal(o->beta1), beta2 = gs_decimal(o->beta2), lr = (double)o->lr;
     const uint64_t t = o->updates + 1;
     return (gs_adam_step){.scale = scale,

@@ -37,7 +37,7 @@ enum { GS_BASE_BATCH = 128 /* the default base batch */ };
 
 const char *gs_lr_rule_name(gs_lr_rule); /* "none", "linear", "sqrt" */
 
-/* `scaled` in the formula. batch, base_batch: samples, both > 0. */
+/* `scaled` in the formula. batch, base_batch: in samples, both > 0. */
 double gs_lr_scaled(gs_lr_rule, double lr, double batch, double base_batch);
 
 /* A run's rates. */

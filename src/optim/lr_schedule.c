@@ -28,7 +28,7 @@ static bool read_number(const char **text, double *x) {
     return true;
 }
 
-/* "30,60@0.1" */
+/* Read a text such as "30,60@0.1". */
 static bool read_drops(const char *text, gs_lr_schedule *s) {
     for (;; text++) {
         if (s->drops == GS_LR_DROPS || !read_number(&text, &s->drop[s->drops])) return false;

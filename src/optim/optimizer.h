@@ -110,8 +110,8 @@ gs_status gs_optimizer_update_watched(gs_optimizer *, size_t first, size_t count
  * updates in parts clips before the first part. */
 gs_status gs_optimizer_update_part(gs_optimizer *, double samples, size_t first, size_t count);
 
-/* The same for all of a worker's shards. `update` finds each shard in the model's arrays, from element `first` on; an
- * optimiser with `whole` visits the shards itself (tensors.h). */
+/* gs_optimizer_update for all of a worker's shards. `update` finds each shard in the model's arrays, from element
+ * `first` on; an optimiser with `whole` visits the shards itself (tensors.h). */
 gs_status gs_optimizer_update_held(gs_optimizer *, double samples, const gs_held *);
 
 /* After the last part of an update: update the layers' state and count the update. */
