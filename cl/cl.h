@@ -101,7 +101,7 @@ typedef struct gs_cl_transfer {
     cl_event done;  /* NULL: no copy, or one known to be done */
     size_t fetched; /* bytes fetched by this copy */
     gs_offload_watcher watch;
-    gs_offload_transfer move; /* passed to watch when done; until then, start is the time of enqueuing */
+    gs_offload_transfer move; /* for the watcher when done; until then, `start` is when it was enqueued */
 } gs_cl_transfer;
 
 /* What device->state points to. */

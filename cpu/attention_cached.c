@@ -1,7 +1,7 @@
 /* Attention of the newest tokens to all earlier ones; cpu/plain/attention_cached.c shows the formulas.
  *
  * A token's scores are not a tile but one row, as long as the past. The token takes two matrix-vector products, one
- * with the keys, then one with the values; keys and values are read once. In the keys, neighbouring tokens are
+ * with the keys, then one with the values; keys and values are each read once. In the keys, neighbouring tokens are
  * adjacent; in the values, a token's elements are. So both products add whole vectors, and neither has to sum a
  * vector's lanes.
  *

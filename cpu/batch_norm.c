@@ -52,7 +52,7 @@ static bool next_chunk(const norm_work *t, chunk *it) {
     return left > 0;
 }
 
-/* The sum of a vector's elements, in double. (A pointer, as passing vectors depends on the instruction set.) */
+/* The sum of a vector's elements, in double. (By pointer, as passing a vector depends on the instruction set.) */
 static double sum_elements(const gs_float16 *v) {
     typedef double double8 __attribute__((vector_size(64)));
     gs_float8 half[2];

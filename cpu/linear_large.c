@@ -17,7 +17,7 @@ typedef struct large_work {
     gs_linear_task l;
     int parts, dw_parts, dx_parts;
     int shares;        /* equal shares into which dw_parts and dx_parts are divided */
-    float *strip;      /* forward: per thread, w^T in strips, then a flag: packed; backward: per part */
+    float *strip;      /* forward: per thread, w^T in strips, then the flag "packed"; backward: per part */
     size_t strip_part; /* distance from one to the next, in floats */
     float *passed;     /* backward with relu_y: the masked dy */
 } large_work;

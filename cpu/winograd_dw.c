@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-/* About CACHED_FLOATS of v and n fit in a core's L2 cache; a product needs LEAST_TILES tiles to pay. */
+/* About CACHED_FLOATS floats of v and n fit in a core's L2 cache; a product needs LEAST_TILES tiles to pay. */
 enum { CACHED_FLOATS = 128 << 10, LEAST_TILES = 64 };
 
 /* Images whose channels are adjacent, padded with zeros: (blocks of GS_VECTOR channels, height, width, GS_VECTOR). A
