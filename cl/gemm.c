@@ -39,8 +39,8 @@ typedef struct gemm_cut {
 
 /* On a CPU: the work is split by columns first, because each task copies its columns of B; then by rows, if there are
  * few columns. Several tasks per core keep cores from waiting long for one another; there are fewer if B is transposed,
- * when copying takes longer. A task uses at most CACHED floats of A, so that its rows are still in a core's L2 cache (1
- * MB) for the next columns. A 16-bit A is always copied, so that it is read as floats. */
+ * since copying then takes longer. A task uses at most CACHED floats of A, so that its rows are still in a core's L2
+ * cache (1 MB) for the next columns. A 16-bit A is always copied, so that it is read as floats. */
 static gemm_cut cut_of(const gs_cl *cl, const gs_cl_gemm_sizes *s, bool half) {
     enum { CACHED = 1 << 18 };
     if (s->m == 0 || s->n == 0) return (gemm_cut){0};

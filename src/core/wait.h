@@ -2,7 +2,7 @@
  *
  *     at once        look again and again, with the core's pause instruction in between
  *     after 50 us    look, and let others have the core in between (sched_yield)
- *     after 1 ms     sleep: gs_wait_a_moment returns false, and the caller sleeps in a way in which it can be woken
+ *     after 1 ms     sleep: gs_wait_a_moment returns false, and the caller sleeps until it is woken
  *
  * Waking a sleeping thread costs a system call on one side and 5 us on the other, 50 us in a virtual machine. Most
  * waits of a training step are shorter. A thread that yields takes no time from others that want the core, and sees the

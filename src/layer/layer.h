@@ -82,7 +82,7 @@ struct gs_layer {
     int block;   /* the model text's block it comes from, from 1, with each use counted; 0: none */
 
     int recompute; /* for the root, before binding: see recompute.h */
-    /* A pipeline stage whose neighbours also store activations in 16 bits (memory/half_storage.h). */
+    /* True for a pipeline stage whose neighbours also store activations in 16 bits (memory/half_storage.h). */
     bool half_ends;
 
     /* before plan: its shard, if a tensor group divides it (parallel/tensor.h); NULL: it is whole */

@@ -59,7 +59,7 @@ int gs_buffer_plan_backward(gs_layer *l, gs_buffer_plan *, int dy);
 /* True if the layer's own backward reads its y. */
 bool gs_layer_reads_y(const gs_layer *l);
 
-/* Backward runs the forward of l again here, before its next step: from then on, the y that it computes exist. */
+/* Plan that backward runs the forward of l again before its next step: the y that this computes exist from then on. */
 void gs_buffer_plan_rerun(gs_buffer_plan *, gs_layer *l);
 
 /* For containers: take a buffer for the container's own dx; release a buffer. */
