@@ -16,7 +16,7 @@ static gs_cl_grid tiles_of(gs_device *d, size_t n, const gs_attention_sizes *s) 
     return gs_cl_groups(d, n * (size_t)s->heads * gs_cl_parts((size_t)s->length, TILE));
 }
 
-/* Number of samples to compute at once if `copied` elements of each are copied: enough tiles for all cores. */
+/* How many samples to compute at once if `copied` elements of each are copied: enough to give all cores tiles. */
 static size_t at_once(gs_device *d, size_t n, const gs_attention_sizes *s, size_t copied) {
     return gs_cl_at_once(d, n, copied, 4 * gs_cl_of(d)->units / (size_t)s->heads + 1);
 }

@@ -11,7 +11,7 @@ typedef struct attention_sizes {
 #define ITEM ((int)(get_global_id(0) % ITEMS))
 #define TASK (get_global_id(0) / ITEMS)
 
-/* A work-group's head of a sample, and its tile. */
+/* The sample's head, and the tile of it, that a work-group handles. */
 typedef struct place {
     int d, first, count; /* head size; the tile's first token and number of tokens */
     size_t in, out, row; /* offsets of the head's first token in x, in y, and in a head's per-token array */
@@ -36,8 +36,8 @@ static place place_of(size_t task, attention_sizes s) {
 
 /* ---- forward ---- */
 
-/* y_i = sum_j p_ij v_j, p_i = softmax_j(q_i k_j / sqrt(d));
- * softmax: for each row the largest q_i k_j (m_i / scale), then the sums */
+/* y_i = sum_j p_ij v_j, p_i = softmax_j(q_i k_j / sqrt(d)); softmax: the largest q_i k_j of each row (m_i / scale),
+ * then the sum of each row */
 __kernel OF_ITEMS void attention_forward(__global float *y, ulong y_at, __global float *softmax,
                                          ulong softmax_at, __global const stored *x, ulong x_at, ulong n,
                                          attention_sizes s) {
@@ -147,8 +147,8 @@ __kernel OF_ITEMS void attention_dk_dv(__global float *dx, ulong dx_at, __global
 
 #else
 
-/* A work-item computes a whole head: each score once, for the gradients of q, k and v. For each tile of keys, the first
- * tile of queries to reach it writes the gradients, and later ones add to them. */
+/* A work-item computes a whole head, and each score only once for the gradients of q, k and v. For each tile of keys,
+ * the first tile of queries to reach it writes the gradients, and later ones add to them. */
 __kernel OF_ITEMS void attention_backward(__global float *dx, ulong dx_at, __global const stored *dy,
                                           ulong dy_at, __global const stored *x, ulong x_at,
                                           __global const stored *y, ulong y_at, __global const float *softmax,

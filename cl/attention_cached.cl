@@ -49,7 +49,7 @@ attention_cached_forward(__global float *y, ulong y_at, __global const float *ke
         float score = 0, top = largest, all = 0;
         if ((int)id < count)
             for (int k = 0; k < d; k++) score += q[k] * keys[k * length + j + id];
-        barrier(CLK_LOCAL_MEM_FENCE); /* everyone has read the previous block */
+        barrier(CLK_LOCAL_MEM_FENCE); /* all work-items have read the previous block */
         weight[id] = score * scale;
         barrier(CLK_LOCAL_MEM_FENCE);
         for (int i = 0; i < count; i++) top = fmax(top, weight[i]);

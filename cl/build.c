@@ -27,8 +27,7 @@ static bool rounds_quotients(const gs_cl *cl, const char *file) {
     return strcmp(file, "adam.cl") == 0 && (can & CL_FP_CORRECTLY_ROUNDED_DIVIDE_SQRT);
 }
 
-/* Sets no option that permits less exact arithmetic: a NaN must stay one, and lost precision costs days of
- * debugging. */
+/* Sets no option that permits less exact arithmetic: a NaN must stay a NaN, and lost precision costs days to find. */
 static void write_options(const gs_cl *cl, const char *file, char *options) {
     const gs_cl_tiles *t = &cl->tiles;
     char copy[30];

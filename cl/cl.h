@@ -1,13 +1,13 @@
 /* The OpenCL backend: kernels in files, and short host functions that enqueue them.
  *
  *     platforms.c  lists platforms and devices; pocl.c: what PoCL needs
- *     open.c       devices and their parts by name; the table of functions
+ *     open.c       opens devices, or parts of them, by name; the table of functions
  *     program.c    finds a kernel's file, has it built once per open device, and runs it
  *     build.c      compiles a program, or loads it from the user's cache directory
  *     memory.c     buffers, and the scratch memory that operators share
  *     offload.c    host memory that extends the device's (--offload)
  *     tiles.c      tile sizes; error.c: OpenCL's error codes by name
- *     NAME.c       the operator NAME: enqueues kernels of NAME.cl; element_wise.c, losses.c, optimizers.c: several
+ *     NAME.c       the operator NAME: enqueues kernels of NAME.cl; element_wise.c, losses.c, optimizers.c: several each
  *
  * Operators enqueue their kernels and return. The queue is in order, so each kernel sees what earlier ones wrote. Only
  * one thread at a time uses a device, so its data need no locks.
@@ -41,7 +41,7 @@ typedef struct gs_cl_tiles {
     int rows;     /* cpu: rows of the "broadcast" tile, 1 to 16; GS_ROWS */
     int dot_rows; /* cpu: rows of the "dot" tile, 1 to 8; GS_DOT_ROWS */
     int unroll;   /* cpu: how many steps of the inner loop are unrolled, 1 to 8; GS_UNROLL */
-    int pack;     /* cpu: A is copied tile by tile if each element takes at least this many FLOPs (gemm.c) */
+    int pack;     /* cpu: A is copied in tiles if each element serves at least this many FLOPs (gemm.c) */
     int tile;     /* gpu: a work-group computes tile x tile elements: 32, 64 or 128; GS_TILE ... */
     int each;     /* ... and each work-item each x each of them: 4 or 8; GS_EACH */
     int step;     /* gpu: how many k are in local memory at a time: 8, 16 or 32; GS_STEP */
@@ -101,7 +101,7 @@ typedef struct gs_cl_transfer {
     cl_event done;  /* NULL: no copy, or one known to be done */
     size_t fetched; /* bytes fetched by this copy */
     gs_offload_watcher watch;
-    gs_offload_transfer move; /* passed to watch when done; until then, start is the time of enqueuing */
+    gs_offload_transfer move; /* for the watcher when done; until then, `start` is when it was enqueued */
 } gs_cl_transfer;
 
 /* What device->state points to. */
@@ -171,8 +171,8 @@ gs_cl_grid gs_cl_items(size_t items, size_t local);
 /* `groups` work-groups, each of GS_SUM_ITEMS work-items on a GPU or of one on a CPU. */
 gs_cl_grid gs_cl_groups(gs_device *, size_t groups);
 
-/* The grid with `rows` rows in its second dimension, but at most 65535, NVIDIA's limit: the kernel loops over the
- * rest. */
+/* The grid with `rows` rows in its second dimension, but at most 65535, NVIDIA's limit: the kernel loops over any
+ * further rows. */
 gs_cl_grid gs_cl_with_rows(gs_cl_grid, size_t rows);
 
 /* The number of parts of size `each` that cover `count`. */
@@ -326,7 +326,7 @@ gs_status gs_cl_gemm_pair(gs_device *, gs_cl_product, gs_cl_product);
 
 /* ---- what OpenCL reports about its platforms and devices: platforms.c, pocl.c ---- */
 
-/* Whether `mine` contains all of the machine's cores, 0 .. online - 1. */
+/* True if `mine` contains all of the machine's cores, 0 .. online - 1. */
 bool gs_cl_has_all_cores(const cpu_set_t *mine, long online);
 
 enum { GS_CL_MOST = 64 /* limit on platforms, and on devices per platform */ };

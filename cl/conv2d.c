@@ -174,8 +174,8 @@ static gs_status make_planes(gs_device *d, const char *file, gs_cl_scratch_use u
     return GS_CL_RUN(d, file, "conv2d_planes", grid, GS_ARG_BUFFER(*out), from, gate, GS_ARG_STRUCT(p));
 }
 
-/* place[k] for y and dw, with k = (c, u, v); the last entry is for the plane of ones. Then those for dx, with k = (o,
- * u, v), where u and v count the kernel positions that fall on one phase. */
+/* place[k] for y and dw, with k = (c, u, v); the last entry is for the plane of ones. Then come the entries for dx,
+ * with k = (o, u, v), where u and v count the kernel positions that fall on one phase. */
 static void fill_places(const gs_conv2d_sizes *s, cl_int *place) {
     plan p;
     if (make_plan(s, &p) != GS_OK) return; /* callers make the plan before they request a table */
@@ -199,8 +199,8 @@ static gs_status find_places(gs_device *d, const gs_conv2d_sizes *s, const plan 
     return GS_OK;
 }
 
-/* If the rows of the grid and of the result are as long as the computed rows (dx without padding, and 1 x 1 kernels),
- * they form one long row, which splits into vectors with less waste. */
+/* If the rows of the grid and of the result are as long as the computed rows (as for dx without padding, and for 1 x 1
+ * kernels), they form one long row, which splits into vectors with less waste. */
 static void join_rows(product *p) {
     if (p->stride_h != 1 || p->stride_w != 1 || p->pad_h != 0 || p->pad_w != 0) return;
     if (p->columns != p->grid_w || p->columns != p->w) return;

@@ -6,7 +6,7 @@
  * The usual method copies every window of x into a column of a matrix and multiplies that by w. For a 3 x 3 kernel the
  * matrix is nine times as large as x, and must be written and read. But its rows are already in memory if x is stored
  * with its padding: with stride 1, the row for (channel c, kernel position u, v) is the padded plane of c itself, read
- * from u rows further down and v columns further right. So the product reads B(k, position) at
+ * u rows further down and v columns further right. So the product reads B(k, position) at
  *
  *     x[image + place[k] + r grid_w + s]        for k = (c, u, v), position = (r, s)
  *
@@ -24,7 +24,7 @@
  *
  *     y  = w  x     B from x's planes
  *     dw = dy x^T   summed over positions and images; both contiguous along the positions
- *     dx = w^T dy   like y, from dy's planes read from u rows further up and v columns further left, computed for
+ *     dx = w^T dy   like y, from dy's planes read u rows further up and v columns further left, computed for
  *                   each phase of x with the kernel positions that fall on it
  */
 

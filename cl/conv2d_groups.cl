@@ -39,7 +39,7 @@ static vec pixels(__global const stored *row, int at, int step, int count) {
     return of_lanes(lane);
 }
 
-/* The inverse: row[at / step], row[(at + 1) / step], ..., or 0 where the division leaves a remainder */
+/* The inverse of `pixels`: row[at / step], row[(at + 1) / step], ..., or 0 where the division leaves a remainder */
 static vec spread(__global const stored *row, int at, int step, int count) {
     if (step == 1) return pixels(row, at, 1, count);
     float lane[GS_VECTOR];
@@ -48,7 +48,7 @@ static vec spread(__global const stored *row, int at, int step, int count) {
     return of_lanes(lane);
 }
 
-/* The first `count` columns of v, or all if there are fewer */
+/* Store the first `count` columns of v, or all if there are fewer */
 static void put(vec v, __global flow *to, int count) {
 #if GS_VECTOR == 1
     store_flow(v, to);
@@ -161,14 +161,14 @@ static void gradient(const int block, size_t unit, int lane, int row, int rows, 
 GRADIENT(conv2d_groups_dx, 1)
 GRADIENT(conv2d_groups_dx_4, 4)
 
-/* part[t][o][k] = what part t of dy's rows contributes to dw[o][k], k = (c, u, v), or to db[o], in a column after
- * those, for a block of o. The rows are those of all images in order. */
+/* part[t][o][k] = what part t of dy's rows contributes to dw[o][k], k = (c, u, v), or to db[o], in one more column, for
+ * a block of o. The rows are those of all images in order. */
 static void weights(const int block, size_t unit, __global float *part, __global const stored *dy,
                     __global const stored *x, int columns, ulong parts, ulong rows, conv2d_sizes s) {
     const int in_c = s.in_c / s.groups, out_c = s.out_c / s.groups, places = s.kernel_h * s.kernel_w;
     const int k = (int)(unit % columns), c = k / places, u = rest(k / s.kernel_w, s.kernel_h),
               v = rest(k, s.kernel_w);
-    const place p = place_of(quotient(unit, columns), s.groups, out_c, block); /* its image is the part */
+    const place p = place_of(quotient(unit, columns), s.groups, out_c, block); /* p.image is the part */
     const size_t t = p.image, first_o = (size_t)p.group * out_c;
     vec sum[MOST];
     for (int j = 0; j < block; j++) sum[j] = 0;

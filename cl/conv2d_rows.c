@@ -23,7 +23,7 @@ static size_t depth_of(const gs_conv2d_sizes *s) {
     return (size_t)s->in_c * (size_t)s->kernel_h * (size_t)s->kernel_w;
 }
 
-enum { ROUND = 16 }; /* whole vectors of any width */
+enum { ROUND = 16 }; /* a multiple of every vector width */
 
 /* Values derived from the sizes. */
 static conv_rows shape_of(const gs_conv2d_sizes *s) {
@@ -46,8 +46,8 @@ static size_t table_size(const gs_conv2d_sizes *s) {
 }
 
 /* For each kernel position, the table holds where its row of X starts and its index in a row of w, in the order (c, v,
- * u), in which neighbours share a plane. Then come the rows of w, and then those of w^T, indexed by (c, v). For each
- * phase of dX it holds the columns (o, u) of w^T: where they start in the copy of dy, and their index in w. */
+ * u), in which neighbours share a plane; then the starts of the rows of w, and of those of w^T, indexed by (c, v);
+ * then, for each phase of dX, where the columns (o, u) of w^T start in the copy of dy, and their index in w. */
 static void fill_table(const gs_conv2d_sizes *s, cl_int *to) {
     const conv_rows r = shape_of(s);
     const int depth = (int)depth_of(s), kernel = s->kernel_h * s->kernel_w;
@@ -74,8 +74,8 @@ static void fill_table(const gs_conv2d_sizes *s, cl_int *to) {
 
 /* ---- the kernels ---- */
 
-/* Whether `low` tiles, three vectors wide instead of two, compute less past the edges of a product. Strips of one
- * vector fill the rest. (Backward has only these tiles: a kernel with both takes longer to compile.) */
+/* True if `low` tiles, three vectors wide, waste less work past the edges of a product than the others, two wide.
+ * Strips of one vector fill the rest. (Backward has only `low` tiles: a kernel with both takes longer to compile.) */
 static bool use_low(const gs_cl_tiles *t, size_t rows, size_t columns) {
     const size_t high = (size_t)t->rows, low = (size_t)gs_cl_rows_low(t),
                  vectors = gs_cl_parts(columns, (size_t)t->vector);
@@ -89,7 +89,7 @@ static size_t packed_size(const gs_cl_tiles *t, bool low, size_t rows, size_t co
     return gs_cl_parts(rows, height) * height * columns;
 }
 
-/* The kernels index with ints. */
+/* The kernels index with ints, so larger sizes are refused. */
 static gs_status find_groups(gs_device *d, const conv_rows *r, size_t tasks, size_t *groups) {
     const bool fits = r->size <= INT_MAX && (size_t)r->s.out_c * r->dy_plane <= INT_MAX &&
                       (size_t)r->s.out_c * depth_of(&r->s) <= INT_MAX;

@@ -13,7 +13,7 @@
 
 /* ---- y = w X, and dX = w^T dy ---- */
 
-enum { WIDE = 3 }; /* most vectors in a row of a tile */
+enum { WIDE = 3 }; /* maximum number of vectors in a row of a tile */
 
 typedef struct product {
     int rows, depth, columns;
@@ -198,9 +198,9 @@ static void copy_plane(__global float *to, __global const stored *dy, __global c
     for (; i < positions; i++) to[i] = s.relu && !passes(relu_y[i]) ? 0 : number(dy[i]);
 }
 
-/* The same for pooled dy: each element goes to its index; all others are 0. Only `room` elements of dy may be read, so
- * at the end of the image's last plane there may be short rows too close to the end for a vector load. The vectors of
- * short rows extend past the plane, where there must be zeros. */
+/* copy_plane for pooled dy: each element goes to its index; all others are 0. Only `room` elements of dy may be read,
+ * so at the end of the image's last plane there may be short rows too close to the end for a vector load. The vectors
+ * of short rows extend past the plane, where there must be zeros. */
 static void spread_plane(__global float *to, __global const stored *dy, __global const stored *relu_y,
                          __global const int *index, int room, conv_rows s) {
     const int h = s.out_h / 2, w = s.out_w / 2, rows = min(h, (int)rows_with_room(room, w));

@@ -39,8 +39,8 @@ typedef struct gemm_cut {
 
 /* On a CPU: the work is split by columns first, because each task copies its columns of B; then by rows, if there are
  * few columns. Several tasks per core keep cores from waiting long for one another; there are fewer if B is transposed,
- * when copying takes longer. A task uses at most CACHED floats of A, so that its rows are still in a core's L2 cache (1
- * MB) for the next columns. A 16-bit A is always copied, so that it is read as floats. */
+ * since copying then takes longer. A task uses at most CACHED floats of A, so that its rows are still in a core's L2
+ * cache (1 MB) for the next columns. A 16-bit A is always copied, so that it is read as floats. */
 static gemm_cut cut_of(const gs_cl *cl, const gs_cl_gemm_sizes *s, bool half) {
     enum { CACHED = 1 << 18 };
     if (s->m == 0 || s->n == 0) return (gemm_cut){0};
@@ -101,8 +101,8 @@ static gs_status product(gs_device *d, gs_mem c, gs_mem a, gs_mem b, gs_mem bias
     return broadcast(d, p, bias, none);
 }
 
-/* On a CPU, products of more than GS_PACK terms keep partial sums in C, so a 16-bit C is first computed in floats, some
- * rows at a time. */
+/* On a CPU, products with sums of more than GS_PACK terms keep partial sums in C, so a 16-bit C is first computed in
+ * floats, some rows at a time. */
 static bool needs_floats(gs_device *d, gs_mem c, const gs_cl_gemm_sizes *s) {
     return c.half && s->k > GS_PACK && !gs_cl_of(d)->tiles.gpu;
 }

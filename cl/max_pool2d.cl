@@ -145,7 +145,7 @@ __kernel GS_OF_VECTORS void max_pool2d_forward(__global flow *y, ulong y_at, __g
     forward_planes(y + y_at, index + index_at, x + x_at, planes, group, s, next, first, tasks);
 }
 
-/* dx is processed two rows at a time if these belong to one row of dy, else plane by plane. */
+/* dx is processed two rows at a time if each row of dy belongs to two rows of dx, else plane by plane. */
 GS_ONCE void backward_planes(__global flow *dx, __global const flow *dy, __global const int *index,
                              size_t planes, size_t group, pool2d_sizes s, GS_TASKS) {
     const bool by_rows = is_2x2(s);

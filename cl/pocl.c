@@ -95,7 +95,7 @@ gs_status gs_cl_check_cache(cl_platform_id platform) {
 
 /* ---- copies ----
  *
- * Gives each PoCL 5 device that is open at the same time its own kernels.
+ * Gives each of several PoCL 5 devices that are open at once its own kernels.
  *
  * PoCL 5.0 looks up a loaded kernel by its hash, its local size and the width of the global size, and counts references
  * to it. But when a command ends, it looks up the kernel by hash and local size alone. If two devices run a kernel at

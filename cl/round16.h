@@ -13,7 +13,7 @@
 
 /* The variant for an operator whose y, or dx, is m: if m is stored in 16 bits, all activations are. */
 #define GS_CL_FLOW(d, m, FILE) ((m).half ? GS_CL_ALL(d, FILE) : GS_CL_STORED(d, FILE))
-/* The variant for an operator that stores nothing else. */
+/* The variant for an operator that reads and writes nothing else in 16 bits. */
 #define GS_CL_AS(d, m, FILE) ((m).half ? GS_CL_ALL(d, FILE) : (FILE))
 #define GS_CL_ALL(d, FILE) ((d)->precision == GS_PRECISION_BF16 ? "all_bf16/" FILE : "all_f16/" FILE)
 
@@ -32,8 +32,8 @@ static inline size_t gs_cl_copied(gs_mem m, size_t numbers) {
 }
 
 /* How many of n samples to process at once if `copied` elements of each are copied: as many as make about a megabyte of
- * copies (64 on a GPU), but at least `least`, and an even number, so that 16-bit samples start at a float boundary. All
- * n if nothing is copied, as in f32. */
+ * copies (64 megabytes on a GPU), but at least `least`, and an even number, so that 16-bit samples start at a float
+ * boundary. All n if nothing is copied, as in f32. */
 size_t gs_cl_at_once(gs_device *, size_t n, size_t copied, size_t least);
 
 /* The address of sample `first`, an even number; each sample has `numbers` elements. */

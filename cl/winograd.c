@@ -13,7 +13,7 @@ typedef struct winograd {
     cl_int bias, relu, has_dx;
 } winograd;
 
-enum { PLACES = 16, CHANNELS = 16 /* a multiple of any vector width */ };
+enum { PLACES = 16, CHANNELS = 16 /* a multiple of every vector width */ };
 
 bool gs_cl_winograd_pays(gs_device *d, const gs_conv2d_sizes *s) {
     /* With more weights, their 16 matrices would not fit in a core's L2 cache. */
@@ -48,7 +48,7 @@ static size_t matrices(int tiles, int channels) {
     return PLACES * ((size_t)(tiles + MORE) * (size_t)channels + APART);
 }
 
-/* The floats of x and y, or of x and dy. */
+/* The floats of the images x and y (or x and dy), and of their matrices. */
 static size_t images_and_matrices(const winograd *t, int tiles) {
     return pixels_of(t) * (size_t)(t->in_c + t->out_c) + matrices(tiles, t->in_c) + matrices(tiles, t->out_c);
 }
@@ -60,13 +60,13 @@ static void fill_places(const gs_conv2d_sizes *s, cl_int *to) {
         for (int w = 0; w < s->in_w; w++) *to++ = (h + 1) * width + w + 1;
 }
 
-/* The same for all channels; the table's key is a set of sizes that no convolution has. */
+/* One table serves all channels; its key is a set of sizes that no convolution has. */
 static gs_status find_places(gs_device *d, const winograd *t, gs_mem *place) {
     const gs_conv2d_sizes image = {.in_h = t->h, .in_w = t->w};
     return gs_cl_conv2d_table(d, &image, (size_t)t->h * (size_t)t->w, fill_places, place);
 }
 
-/* *u = the 16 matrices of w; `turned`: those for dx. */
+/* *u = the 16 matrices of w; if `turned`, those for dx. */
 static gs_status find_kernels(gs_device *d, gs_mem w, const winograd *t, bool turned, gs_mem *u) {
     const int of_out = 9 * t->in_c, lanes = turned ? t->in_c : t->out_c, depth = turned ? t->out_c : t->in_c;
     const gs_cl_grid grid = gs_cl_with_rows(gs_cl_items((size_t)lanes, CHANNELS), (size_t)depth);
@@ -75,7 +75,7 @@ static gs_status find_kernels(gs_device *d, gs_mem w, const winograd *t, bool tu
                      turned ? 9 : of_out, turned ? of_out : 9, (int)turned, lanes);
 }
 
-/* y without pooling. */
+/* Compute y without pooling. */
 static gs_status convolve(gs_device *d, gs_mem y, gs_mem x, gs_mem u, gs_mem b, winograd t,
                           const gs_conv2d_sizes *s) {
     gs_mem place, scratch;

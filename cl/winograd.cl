@@ -172,7 +172,7 @@ static void tile_from_places(__global float *y, size_t width, __global const flo
     }
 }
 
-/* A's last row and column contain a minus sign, which by_g applies instead: here row 3 is the second number itself. */
+/* A's last row and column contain a minus sign, which by_g applies instead: here row 3 is the plain second number. */
 static void dy_to_places(__global float *n, size_t matrix, __global const float *dy, size_t width) {
     vec half_done[4][2];
 #pragma unroll
@@ -196,7 +196,7 @@ static void dy_to_places(__global float *n, size_t matrix, __global const float 
 /* ---- u = G g G^T ---- */
 
 /* Transform the kernel from channel k of d to channel `lane` of y; u is (16, k, lanes). The kernel starts at w + lane
- * w_lane + k w_k; turned: it is rotated by 180 degrees. Work-item (lane, k). */
+ * w_lane + k w_k; if `turned`, it is rotated by 180 degrees. Work-item (lane, k). */
 __kernel void winograd_kernels(__global float *u, __global const stored *w, ulong w_at, int w_lane, int w_k,
                                int turned, int lanes) {
     const size_t lane = get_global_id(0), k = get_global_id(1), matrix = lanes * get_global_size(1);
@@ -284,7 +284,7 @@ __kernel GS_OF_VECTORS void winograd_forward(__global flow *y, ulong y_at, __glo
 
 /* ---- dx and dw ---- */
 
-/* v and n for one image's tiles, starting at tile `first`. */
+/* Compute v and n for one image's tiles, starting at tile `first`. */
 GS_ONCE void add_tiles(__global float *v, __global float *n, __global const float *x,
                        __global const float *dy, int first, winograd s) {
     const size_t width = (size_t)(2 * s.columns + 2) * GS_VECTOR, block = pixels_of(s) * GS_VECTOR,
@@ -334,7 +334,7 @@ GS_ONCE void weights_from_places(__global float *dw, __global const float *du, i
     }
 }
 
-/* A task is a group of images: computes their dx, and part[task], their dw summed; conv2d_weights_sum adds the
+/* A task is a group of images: compute their dx, and part[task], the sum of their dw. conv2d_weights_sum adds the
  * parts. */
 GS_ONCE void backward_images(__global flow *dx, __global float *part, __global const stored *dy,
                              __global const stored *x, __global const float *u, __global const int *place,

@@ -1,8 +1,9 @@
 /* Attention of the newest tokens to all earlier ones; cpu/plain/attention_cached.c shows the formulas.
  *
- * A token's scores are one row as long as the past, not a tile: a matrix-vector product with the keys, then one with
- * the values; each is read once. In the keys, neighbouring tokens are adjacent; in the values, a token's elements are.
- * So both products add whole vectors, and neither has to sum a vector's lanes.
+ * A token's scores are not a tile but one row, as long as the past. The token takes two matrix-vector products, one
+ * with the keys, then one with the values; keys and values are each read once. In the keys, neighbouring tokens are
+ * adjacent; in the values, a token's elements are. So both products add whole vectors, and neither has to sum a
+ * vector's lanes.
  *
  * A task is a whole head of a sample, so results are bitwise identical for any number of threads. */
 #include "cpu/cpu.h"
@@ -22,8 +23,7 @@ typedef struct cached_work {
     int parts;
 } cached_work;
 
-/* score[j] = scale sum_k q[k] keys[k][j], j < count; may write more, up to whole blocks of SIDE, where keys has that
- * many columns */
+/* score[j] = scale sum_k q[k] keys[k][j], j < count; may also fill a block of SIDE, where keys has that many columns */
 static void scores(float *restrict score, const float *q, const float *keys, size_t row, size_t count, int d,
                    float scale) {
     size_t j = 0;
@@ -46,7 +46,7 @@ static void scores(float *restrict score, const float *q, const float *keys, siz
     }
 }
 
-/* score = exp(score - the largest score); returns their sum, computed in SIDE columns: zeros follow the last score */
+/* score = exp(score - the largest score); returns their sum, added in SIDE lanes; writes zeros after the last score */
 static float weigh(float *restrict score, size_t count) {
     float largest = -INFINITY, sum = 0;
     gs_float16 column = {0};

@@ -1,10 +1,10 @@
 /* Batch normalisation; cpu/plain/batch_norm.c shows the formulas.
  *
- * Sums are split by channel, so that a channel's order of additions is the same for any number of threads. Up to CHUNK
- * elements, of one image or of several small ones, are added in f32, in sixteen lanes, and the chunks' sums in double.
- * Chunks of BLOCK channels are processed together in memory order: a core that jumps from image to image for one
- * channel waits for memory. For vector samples (plane 1) channels are adjacent, so sixteen of them are summed at once.
- * Everything else is split by sample, with one scale per channel. */
+ * The work of a sum is split by channel, so that a channel's order of additions is the same for any number of threads.
+ * Up to CHUNK elements, of one image or of several small ones, are added in f32, in sixteen lanes, and the chunks' sums
+ * in double. Chunks of BLOCK channels are processed together in memory order: a core that jumps from image to image for
+ * one channel waits for memory. For vector samples (plane 1) channels are adjacent, so sixteen of them are summed at
+ * once. Everything else is split by sample, with one scale per channel. */
 #include "cpu/round16.h"
 
 #include <math.h>
@@ -52,7 +52,7 @@ static bool next_chunk(const norm_work *t, chunk *it) {
     return left > 0;
 }
 
-/* The sum of a vector's elements, in double. (By pointer: how a vector is passed depends on the instruction set.) */
+/* The sum of a vector's elements, in double. (By pointer, as passing a vector depends on the instruction set.) */
 static double sum_elements(const gs_float16 *v) {
     typedef double double8 __attribute__((vector_size(64)));
     gs_float8 half[2];
@@ -110,7 +110,7 @@ static void sum_planes(const norm_work *t, int c, int width, const float *middle
     }
 }
 
-/* The same for `width` channels of vector samples. */
+/* sum_planes for `width` channels of vector samples. */
 static void sum_columns(const norm_work *t, int c, int width, const float *middle, two *sum) {
     const size_t row = (size_t)t->s->c;
     for (int k = 0; k < width; k++) sum[k] = (two){0, 0};
@@ -160,8 +160,8 @@ static void run_sums(gs_device *d, norm_work *t, void (*work)(void *, int)) {
     gs_pool_run(gs_cpu_of(d)->pool, t->parts, work, t);
 }
 
-/* Two passes: around a first estimate of the mean the squares are small; the sum of the deviations, which would be 0
- * without rounding, corrects both results. This is the corrected two-pass algorithm of Chan, Golub, LeVeque,
+/* Two passes, because squares around a first estimate of the mean are small. The sum of the deviations, which would be
+ * 0 without rounding, corrects both results. This is the corrected two-pass algorithm of Chan, Golub, LeVeque,
  * "Algorithms for computing the sample variance" (The American Statistician 37, 1983); here for vector samples. */
 static void statistics_of_vectors(const norm_work *t, int c, int width) {
     const double m = (double)t->n;
@@ -176,13 +176,13 @@ static void statistics_of_vectors(const norm_work *t, int c, int width) {
     }
 }
 
-/* The same for each chunk of a channel. The chunks' results are then combined as in the same article: for two sets a
- * and b together, the sum of squares around their common mean is
+/* The same method for each chunk of a channel. The chunks' results are then combined as in the same article: for two
+ * sets a and b together, the sum of squares around their common mean is
  *
  *     S = S_a + S_b + (mean_b - mean_a)^2 m_a m_b / (m_a + m_b)
  *
  * Only the first chunk takes two passes, and the second finds it in the cache. Later chunks need one pass, around the
- * mean of all earlier ones. If that is far from their own, rounding grows with (mean_b - mean_a)^2; but so does S. */
+ * mean of all earlier ones. If it is far from theirs, rounding grows with (mean_b - mean_a)^2; but so does S. */
 static void statistics_of_planes(const norm_work *t, int c, int width) {
     double mean[BLOCK] = {0}, squares[BLOCK] = {0};
     for (size_t image = 0, images; image < t->n; image += images) {
@@ -221,7 +221,7 @@ gs_status GS_ISA(gs_cpu_batch_norm_statistics)(gs_device *d, gs_mem mean, gs_mem
     return GS_OK;
 }
 
-/* samples times the new running statistics */
+/* dmean and dvar (+)= samples times the new running statistics */
 gs_status GS_ISA(gs_cpu_batch_norm_running)(gs_device *d, gs_mem dmean_, gs_mem dvar_, gs_mem running_mean_,
                                             gs_mem running_var_, gs_mem mean_, gs_mem var_, float m,
                                             float samples, const gs_batch_norm_sizes *s, bool add) {
@@ -284,7 +284,7 @@ static void forward_part(void *context, int part) {
     const size_t c = (size_t)t->s->c, plane = (size_t)t->s->plane;
     const float *scale = t->factor, *mean = t->mean, *b = t->first;
     const gs_range r = gs_cpu_tasks(rows_of(t), part, t->parts);
-    size_t k = c ? r.begin % c : 0; /* the plane's channel; group_norm without samples has none */
+    size_t k = c ? r.begin % c : 0; /* the plane's channel; with no samples, group_norm has none */
     for (size_t i = r.begin; i < r.end; i++, k = k + 1 < c ? k + 1 : 0) {
         const size_t row = plane > 1 ? plane : c;
         const float *x = t->x + i * row;
@@ -321,7 +321,7 @@ static void backward_part(void *context, int part) {
     const size_t c = (size_t)t->s->c, plane = (size_t)t->s->plane;
     const float *scale = t->factor, *of_dy = scale + c, *of_x = of_dy + c, *mean = t->mean;
     const gs_range r = gs_cpu_tasks(rows_of(t), part, t->parts);
-    size_t k = c ? r.begin % c : 0; /* the plane's channel; group_norm without samples has none */
+    size_t k = c ? r.begin % c : 0; /* the plane's channel; with no samples, group_norm has none */
     for (size_t i = r.begin; i < r.end; i++, k = k + 1 < c ? k + 1 : 0) {
         const size_t row = plane > 1 ? plane : c;
         const float *x = t->x + i * row, *dy = t->dy + i * row;

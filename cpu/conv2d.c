@@ -12,8 +12,8 @@
  *     backward   dw[o][k] (+)= sum_p dy[o][p] X[at[k] + p]
  *                dX[(c, v)][row h] = sum_{o, u} w[o][c][u][v] dy[o][row h - u],  and dx adds up the rows of dX
  *
- * The last is a product too: "row h - u of dy" is a row in a copy of dy with zeros above and below. With a stride, row
- * h of dX uses only those u with u = h mod stride_h; each such phase is one product.
+ * The last formula is a product too: "row h - u of dy" is a row in a copy of dy with zeros above and below. With a
+ * stride, row h of dX uses only the u with u = h (mod stride_h); each such phase is one product.
  *
  * With a 3x3 kernel, stride 1 and many channels, forward and dx take fewer multiplications, and so does dw if there is
  * no bias: see winograd.h.
@@ -30,7 +30,7 @@ typedef struct conv_work {
     const float *x, *w, *b, *dy;
     const float *relu_y;         /* backward: dy counts where this is positive; NULL: everywhere */
     bool relu;                   /* forward: y = max(y, 0) */
-    const gs_pool2d_sizes *pool; /* y, relu_y, dy and this index have the pooled shape; NULL: no pooling */
+    const gs_pool2d_sizes *pool; /* y, relu_y, dy and `index` have the pooled shape; NULL: no pooling */
     int32_t *index;
     size_t n, in, out; /* images; floats per image of x and of y, before any pooling, ... */
     size_t pooled;     /* ... and after it */
@@ -48,9 +48,9 @@ typedef struct conv_work {
     size_t scratch_part;
 } conv_work;
 
-/* About this many floats of image rows fit in a core's L2 cache, and of dy in its L1 cache. Adding up the vectors of a
- * tile of dw takes as long as about four vectors of positions, so the positions should be this LONG together, even if
- * the rows of that many images do not stay in the cache. */
+/* About CACHED_FLOATS floats of image rows fit in a core's L2 cache, and NEAR_FLOATS of dy in its L1 cache. Adding up
+ * the vectors of a tile of dw takes as long as about four vectors of positions, so a tile should sum LONG positions,
+ * even if the rows of that many images do not stay in the cache. */
 enum { CACHED_FLOATS = 1 << 17, NEAR_FLOATS = 6 << 10, LONG = 512 };
 
 static conv_work work_of(gs_device *d, const gs_conv2d_sizes *s, const gs_pool2d_sizes *pool, size_t n) {
@@ -205,8 +205,8 @@ static gs_conv_phase phase_of(const gs_conv2d_sizes *s, int phase) {
     return gs_conv_phase_of(phase, s->in_h, s->pad_h, s->stride_h, s->kernel_h, 1);
 }
 
-/* For each phase: the packed matrix of rows (c, v) and columns (o, u), and where its columns' rows start in the copy of
- * dy. */
+/* For each phase, pack the matrix with rows (c, v) and columns (o, u), and list where the row for each column starts in
+ * the copy of dy. */
 static void prepare_dx(conv_work *t, size_t *row_at, size_t *column_at) {
     const gs_conv2d_sizes *s = t->s;
     size_t *at = t->dx_at;
@@ -245,7 +245,7 @@ static void image_gradient(const conv_work *t, float *dx, const float *dy, float
 }
 
 /* Copy one image of dy between its margins of zeros, undoing the pooling if there is one and zeroing elements that a
- * relu after y blocks; db += its sums. */
+ * relu after y blocks. Add its sums to db. */
 static void copy_dy(const conv_work *t, float *to, size_t image, float *db) {
     size_t positions = (size_t)t->positions, pooled = t->pooled / (size_t)t->s->out_c;
     size_t plane = image * (size_t)t->s->out_c;
@@ -308,7 +308,7 @@ static void backward_part(void *context, int part) {
     }
 }
 
-/* dw and db for some output channels += the sums found by the earlier parts, in order. */
+/* For some output channels: dw and db += the sums that the parts of the first pass found, in order. */
 static void add_part(void *context, int part) {
     const conv_work *t = context;
     const size_t out_c = (size_t)t->s->out_c, depth = (size_t)t->depth;

@@ -4,13 +4,13 @@
 #include "core/shard.h"
 
 /* Convolution with groups (including depthwise) and dilation. For each group, the products of product.h read planes:
- * copies of the channels with their padding. A channel has one plane per phase (a, b): the pixels whose padded row is a
- * modulo stride_h, and whose padded column is b modulo stride_w. With stride 1 there is one phase:
+ * copies of the channels with their padding. A channel has one plane per phase (a, b): the pixels whose padded row
+ * modulo stride_h is a, and whose padded column modulo stride_w is b. With stride 1 there is one phase:
  *
  *     plane (c, a, b):  X[h][q] = x[c][h stride_h + a - pad_h][q stride_w + b - pad_w], rows of grid_w, 0 outside of x
  *
- * Then the inputs that all outputs (r, s) see through kernel position (u, v) are in one plane, from offset at[k] on, k
- * = (c, u, v), if rows of y are also grid_w long: out_w elements of the result, then unused ones. With p = (r, s):
+ * If rows of y are also grid_w long (out_w elements of the result, then unused ones), the inputs that all outputs (r,
+ * s) see through kernel position (u, v) are in one plane, from offset at[k] on, k = (c, u, v). With p = (r, s):
  *
  *     forward    y[o][p]  = b[o] + sum_k w[o][k] X[at[k] + p]
  *     backward   dw[o][k] (+)= sum_p dy[o][p] X[at[k] + p],  with dy 0 where y is unused
@@ -19,7 +19,7 @@
  * Nothing is computed for the gaps of a dilated kernel, nor between groups. conv2d.c copies a plane for each v instead,
  * and so computes no unused elements.
  *
- * The work is cut into groups and chunks of images, depending only on the sizes. Each chunk sums its own dw and db, and
+ * The work is cut into groups and chunks of images as the sizes alone determine. Each chunk sums its own dw and db, and
  * these are added in the order of the chunks, so results are bitwise identical for any number of threads. */
 
 /* ---- the products on one image's planes, by whichever of three methods wastes least ---- */
@@ -42,8 +42,8 @@ static inline void copy_row(float *to, const float *from, size_t count) {
     }
 }
 
-/* The `height` rows of `width` elements in each of `rows` planes of y: what a gs_product computes for windows on planes
- * of x, whose rows are grid_w apart. */
+/* What a gs_product computes for windows on planes of x, whose rows are grid_w apart: `height` rows of `width` elements
+ * in each of `rows` planes of y. */
 typedef struct group_windows {
     gs_product product; /* its columns are not set */
     int height, width;
@@ -118,7 +118,7 @@ typedef struct group_work {
     int in_c, out_c, depth; /* per group: channels, and kernel positions in all input channels */
     int grid_h, grid_w, positions;
     size_t n, in, out;                  /* images; floats per image of x and of y, all groups */
-    size_t plane, x_planes;             /* floats per plane; of a group's planes */
+    size_t plane, x_planes;             /* floats per plane; floats of a group's planes */
     size_t margin, dy_plane, dy_planes; /* for dy, which has `margin` zeros before it */
     const float *x, *w, *b, *dy;
     float *y, *dx;
@@ -130,7 +130,7 @@ typedef struct group_work {
     size_t scratch_part;
 } group_work;
 
-/* A core's caches hold about CACHED floats of planes, and NEAR floats of dy in the nearest one. More chunks pay, up to
+/* A core's caches hold about CACHED floats of planes, and its nearest cache NEAR floats of dy. More chunks pay, up to
  * CHUNKS, while the sums of all chunks together take at most SUMS floats. */
 enum { CACHED = 1 << 17, NEAR = 6 << 10, CHUNKS = 16, SUMS = 1 << 23 };
 
@@ -189,7 +189,7 @@ static void list_x(const group_work *t, size_t *at) {
             }
 }
 
-/* to[phase, column] for a row with stride_w: each phase holds every stride_w-th element of x, starting at its first. */
+/* to[phase, column] for a row with stride_w: phase b holds every stride_w-th element, from padded column b on. */
 static void split_row(const group_work *t, float *to, const float *x) {
     const size_t stride = (size_t)t->s.stride_w, pad = (size_t)t->s.pad_w, width = (size_t)t->s.in_w;
     for (size_t first = 0; first < stride && first < width; first++) {
@@ -198,7 +198,7 @@ static void split_row(const group_work *t, float *to, const float *x) {
     }
 }
 
-/* The planes of one group of an image; they are already surrounded by zeros. */
+/* Write the planes of one group of an image; they are already surrounded by zeros. */
 static void planes_from_image(const group_work *t, float *planes, const float *x) {
     const gs_conv2d_sizes *s = &t->s;
     const size_t phase = (size_t)s->stride_w * t->plane, width = (size_t)s->in_w, grid_w = (size_t)t->grid_w;
@@ -283,7 +283,7 @@ gs_status GS_ISA(gs_cpu_conv2d_groups_forward)(gs_device *d, gs_mem y, gs_mem x,
 
 /* ---- backward ---- */
 
-/* The phases of all rows, then those of all columns. */
+/* List the phases of all rows, then those of all columns. */
 static void list_phases(const gs_conv2d_sizes *s, gs_conv_phase *phase) {
     for (int a = 0; a < s->stride_h; a++)
         *phase++ = gs_conv_phase_of(a, s->in_h, s->pad_h, s->stride_h, s->kernel_h, s->dilation_h);
@@ -291,7 +291,8 @@ static void list_phases(const gs_conv2d_sizes *s, gs_conv_phase *phase) {
         *phase++ = gs_conv_phase_of(b, s->in_w, s->pad_w, s->stride_w, s->kernel_w, s->dilation_w);
 }
 
-/* The columns (o, u, v) of phase (a, b)'s matrix: their index in a group's w, and their distance before p in dy. */
+/* For the columns (o, u, v) of phase (a, b)'s matrix: list each one's index in a group's w, and how far before p they
+ * are in dy. */
 static void list_phase(const group_work *t, int a, int b, size_t *column_at, size_t *at) {
     const gs_conv2d_sizes *s = &t->s;
     for (int o = 0; o < t->out_c; o++)
@@ -305,7 +306,7 @@ static void list_phase(const group_work *t, int a, int b, size_t *column_at, siz
             }
 }
 
-/* For each phase: its matrix with rows c, for all groups in order. */
+/* For each phase, pack the matrix with rows c, for all groups in order. */
 static void prepare_dx(const group_work *t, size_t *row_at, size_t *column_at) {
     const gs_conv2d_sizes *s = &t->s;
     const size_t group = (size_t)t->out_c * (size_t)t->depth;
@@ -322,7 +323,7 @@ static void prepare_dx(const group_work *t, size_t *row_at, size_t *column_at) {
         }
 }
 
-/* dx for phase (a, b) of one image, whose size is in `w`: its pixels are stride_h rows and stride_w columns apart. */
+/* dx for phase (a, b) of one image; `w` holds its size. Its pixels are stride_h rows and stride_w columns apart. */
 static void phase_gradient(const group_work *t, group_windows *w, int a, int b, float *dx, const float *dy,
                            float *memory) {
     const gs_conv2d_sizes *s = &t->s;
@@ -367,7 +368,7 @@ static void image_gradient(const group_work *t, float *dx, const float *dy, size
         }
 }
 
-/* Copy a group of one image of dy to rows of grid_w between zeros; db += its sums. */
+/* Copy a group of one image of dy to rows of length grid_w, between zeros, and add its sums to db. */
 static void copy_dy(const group_work *t, float *to, const float *dy, float *db) {
     const size_t width = (size_t)t->s.out_w;
     to += t->margin;

@@ -30,9 +30,9 @@ static __attribute__((noinline)) void copy_lanes(float *to, const float *from, i
     for (int i = first < 0 ? 0 : first; i < GS_VECTOR && i < end; i++) to[i] = from[i * step];
 }
 
-/* With stride 1: one plane, whole vectors at a time. Lanes outside the span are written as zeros. A row's last vector
- * extends into the next row, or into the zeros below the last row, so the last vectors of all rows are written first,
- * and then the others, back to the starts of the rows. Only x to x_end may be read. */
+/* With stride 1, copy one plane, whole vectors at a time. Lanes outside the span are written as zeros. A row's last
+ * vector extends into the next row, or into the zeros below the last row, so the last vectors of all rows are written
+ * first, and then the others, backwards to the starts of the rows. Only x to x_end may be read. */
 static void shift_plane(const gs_conv2d_sizes *s, float *to, const float *from, output_span span,
                         const float *x, const float *x_end) {
     int last = (s->out_w - 1) / GS_VECTOR * GS_VECTOR;
@@ -49,8 +49,8 @@ static void shift_plane(const gs_conv2d_sizes *s, float *to, const float *from, 
     }
 }
 
-/* With stride_w 2: every second float of two vectors. Writes past a phase's last row fall into the next phase, which is
- * written later. */
+/* With stride_w 2, copy every second float of two vectors. Writes past a phase's last row fall into the next phase,
+ * which is written later. */
 static void halve_plane(const gs_conv_rows *r, float *plane, const float *from, output_span span,
                         const float *x, const float *x_end) {
     const gs_conv2d_sizes *s = r->s;
@@ -60,7 +60,7 @@ static void halve_plane(const gs_conv_rows *r, float *plane, const float *from, 
         const gs_vector_int lane = lanes_from(o), inside = (lane >= span.first) & (lane < span.end);
         for (int phase = 0; phase < step; phase++) {
             int h =
-                (phase + step - s->pad_h % step) % step; /* the first row of the image that belongs to it */
+                (phase + step - s->pad_h % step) % step; /* the first row of the image that is in the phase */
             const float *at = from + (ptrdiff_t)h * s->in_w + 2 * o;
             float *to = plane + gs_conv_row(r, h + s->pad_h) + o;
             for (; h < s->in_h; h += step, at += next, to += out_w)
@@ -127,14 +127,14 @@ static void add_up_rows(const gs_conv_rows *shape, float *dx, const float *drows
     }
 }
 
-/* sum += what the pixels get through column v of the kernel: the lanes are outputs o, o + 1, ... of a row. */
+/* sum += what the pixels receive through column v of the kernel: the lanes are outputs o, o + 1, ... of a row. */
 static inline gs_vector add_outputs(gs_vector sum, const gs_conv2d_sizes *s, const float *row, int o) {
     const gs_vector_int at = lanes_from(o);
     return sum + gs_where((at >= 0) & (at < s->out_w), gs_load(row + (ptrdiff_t)o));
 }
 
-/* With stride_w 2: pixel w + 2 i sees output (w + pad_w - v) / 2 + i for each v that divides evenly, and its neighbour
- * for the other v. Two vectors of sums become two vectors of pixels. */
+/* With stride_w 2: pixel w + 2 i is seen by output (w + pad_w - v) / 2 + i for each v for which that is an integer, and
+ * its neighbour for the other v. Two vectors of sums become two vectors of pixels. */
 static void add_up_halves(const gs_conv_rows *shape, float *dx, const float *drows) {
     const gs_conv2d_sizes s = *shape->s;
     gs_conv_rows r = *shape;

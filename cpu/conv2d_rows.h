@@ -16,8 +16,8 @@
 
 #include "cpu/product.h"
 
-/* On one axis, the pixels whose padded position is `phase` modulo stride: their indices among those of that phase,
- * first .. end - 1, and the number of kernel positions that see them, those with u dilation = phase modulo stride. */
+/* On one axis, the pixels whose padded position modulo stride is `phase`: their indices within the phase are first ..
+ * end - 1. `taps` kernel positions see them, those for which u dilation modulo stride is `phase`. */
 typedef struct gs_conv_phase {
     int first, end, taps;
 } gs_conv_phase;
@@ -54,7 +54,7 @@ static inline size_t gs_conv_row(const gs_conv_rows *r, int padded_h) {
            (size_t)(padded_h / r->s->stride_h) * (size_t)r->s->out_w;
 }
 
-/* The same, step by step: a plane's rows in the order of the padded image. */
+/* gs_conv_row, step by step: a plane's rows in the order of the padded image. */
 typedef struct gs_conv_walk {
     size_t at;
     int phase;
@@ -74,5 +74,5 @@ static inline void gs_conv_walk_on(const gs_conv_rows *r, gs_conv_walk *walk) {
 /* Write the planes of the image x. `rows` must hold zeros or an earlier image. */
 void GS_ISA(gs_cpu_conv_rows_from_image)(const gs_conv_rows *, float *rows, const float *x);
 
-/* The gradient of that: dx = for each pixel, the sum of drows over all positions to which it was copied. */
+/* The gradient of that copy: dx = for each pixel, the sum of drows over all positions to which it was copied. */
 void GS_ISA(gs_cpu_conv_image_from_rows)(const gs_conv_rows *, float *dx, const float *drows);

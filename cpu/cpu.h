@@ -1,7 +1,7 @@
 /* The CPU backend: OpenBLAS for the products of linear layers, C for the rest.
  *
  * Every file in cpu/ except offload.c, open.c, memory.c, openblas_memory.c, pool.c and product_bf16.c is compiled once
- * for each instruction set in the Makefile (plain x86-64, AVX2 and AVX-512; only the plain one elsewhere). Opening the
+ * for each instruction set in the Makefile (plain x86-64, AVX2 and AVX-512; only a plain build elsewhere). Opening the
  * device selects the best table that this machine can run: one binary runs anywhere, as fast as the machine allows.
  * GS_ISA(gs_cpu_x) is each build's own name for x: gs_cpu_x_base, gs_cpu_x_v3, gs_cpu_x_v4. */
 #pragma once
@@ -42,7 +42,7 @@ static inline int32_t *gs_cpu_ints(gs_mem m) {
 
 /* `count` floats of scratch memory, uninitialised, valid until the device's next such call. */
 gs_status gs_cpu_scratch(gs_device *, size_t count, float **out);
-/* The same for rounded.c. */
+/* Separate scratch memory, for rounded.c. */
 gs_status gs_cpu_scratch_rounded(gs_device *, size_t count, float **out);
 
 /* A token number is a float with an integer value. Returns the table row that x names, or -1 if x is a NaN or not an
@@ -67,7 +67,7 @@ static inline gs_range gs_cpu_range(size_t count, int part, int parts) {
     return r;
 }
 
-/* The same for `count` tasks, each with its own output. */
+/* Part `part` of `parts` of `count` tasks, each with its own output. */
 static inline gs_range gs_cpu_tasks(size_t count, int part, int parts) {
     return (gs_range){count * (size_t)part / (size_t)parts, count * (size_t)(part + 1) / (size_t)parts};
 }
@@ -112,7 +112,7 @@ typedef float gs_float16 __attribute__((vector_size(64), aligned(4), may_alias))
 typedef float gs_float8 __attribute__((vector_size(32), aligned(4), may_alias));
 typedef float gs_float4 __attribute__((vector_size(16), aligned(4), may_alias));
 
-/* This build's functions, specified in backend.h. */
+/* This build's table of functions, which backend.h specifies. */
 extern const gs_backend GS_ISA(gs_cpu_backend);
 
 #define GS_DECLARE(name) GS_OPERATOR(name) GS_ISA(gs_cpu_##name);
@@ -131,8 +131,7 @@ gs_status GS_ISA(gs_cpu_conv2d_groups_backward)(gs_device *, gs_mem dx, gs_mem d
 /* Max pooling of one plane: for max_pool2d.c, and for conv2d.c with fused pooling. y, index, dx and dy are as in
  * backend.h. */
 void GS_ISA(gs_cpu_max_pool2d_plane)(const gs_pool2d_sizes *, float *y, int32_t *index, const float *x);
-/* relu_y: the pooling's y, if x came from a relu: dy passes only where relu_y is positive. NULL: dy passes
- * everywhere. */
+/* relu_y: the pooling's y, if x came from a relu: dy passes only where relu_y is positive. NULL: everywhere. */
 void GS_ISA(gs_cpu_max_unpool2d_plane)(const gs_pool2d_sizes *, float *dx, const float *dy,
                                        const float *relu_y, const int32_t *index);
 

@@ -5,7 +5,7 @@
 
 /* to[i] = f(a[i], b[i]) for n elements; b may be NULL where the operator has one input. */
 typedef void gs_element_loop(float *to, const float *a, const float *b, size_t n);
-/* The same with an extra number. */
+/* gs_element_loop with an extra number. */
 typedef void gs_element_loop_with(float *to, const float *a, const float *b, size_t n, float number);
 
 typedef struct gs_element_work {
@@ -21,7 +21,7 @@ typedef struct gs_element_work {
 
 enum { GS_ROUNDED_BLOCK = 1024 };
 
-/* n elements from `at` on; b points to the first of them. */
+/* Compute n elements from `at` on; b points to the first of them. */
 static inline void gs_element_some(const gs_element_work *t, size_t at, const float *b, size_t n) {
     if (t->with)
         t->with(t->to + at, t->a + at, b, n, t->number);
@@ -43,7 +43,7 @@ static void gs_element_part(void *context, int part) {
         }
 }
 
-/* t: everything but the arrays. */
+/* t: all members except the arrays. */
 static inline gs_status gs_cpu_elementwise_of(gs_device *d, gs_mem to, gs_mem a, gs_mem b, size_t count,
                                               gs_element_work t) {
     t.to = gs_cpu_floats(to);
@@ -66,7 +66,7 @@ static inline gs_status gs_cpu_elementwise_rounded(gs_device *d, gs_mem to, gs_m
                                  (gs_element_work){.loop = loop, .rounded = d->precision});
 }
 
-/* Define operator `name` by such a loop, with one input or two. */
+/* Define operator `name` by such a loop, with one or two inputs. */
 #define GS_LOOP_OF_ONE(name, loop)                                                                           \
     gs_status GS_ISA(gs_cpu_##name)(gs_device * d, gs_mem to, gs_mem a, size_t count) {                      \
         return gs_cpu_elementwise(d, to, a, GS_NONE, count, loop);                                           \

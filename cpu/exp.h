@@ -10,8 +10,7 @@
 
 enum { GS_SIGN = (int)0x80000000, GS_INFINITY = 0x7f800000 };
 
-/* exp(x + more), where |more| <= 0.04 holds the exponent's digits that do not fit in x; the result must be a normal
- * number. */
+/* exp(x + more), where |more| <= 0.04 holds digits of the exponent that do not fit in x; the result must be normal. */
 static inline gs_bits gs_exp_in_range(float x, float more) {
     const float round = 0x1.8p23f; /* adding it leaves the integer n in the lowest bits */
     const gs_bits n = {x * 1.44269504f + round};
@@ -23,7 +22,7 @@ static inline gs_bits gs_exp_in_range(float x, float more) {
     return result;
 }
 
-/* The same for any x: infinity, 0 or NaN if the result is not a normal number. */
+/* The same for any x; infinity, 0 or NaN if the result is not a normal number. */
 static inline float gs_exp_of_sum(float x, float more) {
     const gs_bits given = {x}, highest = {88.7228317f},
                   lowest = {87.3365402f}; /* ln(FLT_MAX), -ln(FLT_MIN) */

@@ -1,6 +1,6 @@
 /* Layer normalisation; cpu/plain/layer_norm.c shows the formulas.
  *
- * A row is read once for its mean and again for its variance; it is short, and therefore in the cache by then. Sums
+ * A row is read once for its mean and again for its variance; it is so short that it is still in the cache then. Sums
  * over a row are added in sixteen lanes.
  *
  * dw and db are sums over all rows. The rows are cut into chunks whose size depends only on their number, and the
@@ -34,7 +34,7 @@ static void cut_rows(layer_work *t) {
     t->chunks = (t->n + t->rows - 1) / t->rows;
 }
 
-/* Adds in pairs, and pairs of these: sixteen dependent additions would take as long as the rest of a short row. */
+/* Adds pairs, then pairs of the sums: sixteen dependent additions would take as long as the rest of a short row. */
 static double sum_of(const gs_float16 *v) {
     double pair[SIDE / 2];
     for (int j = 0; j < SIDE / 2; j++) pair[j] = (double)(*v)[j] + (double)(*v)[j + SIDE / 2];

@@ -12,8 +12,8 @@
  *
  * With a fused relu, forward applies it to each block of y while the block is cached, and backward first masks dy.
  *
- * Here OpenBLAS computes each product; the two operators below first choose among the other algorithms (linear.h). A
- * product is divided among the threads along its longer side, and each thread calls OpenBLAS for its own block. */
+ * Here OpenBLAS computes each product, unless the two operators below choose another algorithm (linear.h). A product is
+ * divided among the threads along its longer side, and each thread calls OpenBLAS for one block. */
 typedef struct linear_work {
     gs_linear_task l;
     int parts, dw_parts;
@@ -41,9 +41,9 @@ static void forward_part(void *context, int part) {
     }
 }
 
-/* The bits of OpenBLAS's product depend on its number of rows, so with a fixed order the division does not depend on
- * the number of threads. Its parts are larger, because OpenBLAS packs the shorter side for each: with parts of 32,
- * packing took 15 % of mlp's time. */
+/* The bits of OpenBLAS's product depend on its number of rows, so if the order is fixed, the division ignores the
+ * number of threads. Its parts are then larger, because OpenBLAS packs the shorter side for each part: with parts of
+ * 32, packing took 15 % of mlp's time. */
 static int forward_parts(gs_device *d, size_t longer) {
     size_t least = longer / 16 > 64 ? longer / 16 : 64;
     if (d->fixed_order) return longer < 2 * least ? 1 : (int)(longer / least);
@@ -76,7 +76,7 @@ typedef struct dy_work {
     int parts;
 } dy_work;
 
-/* Some columns of dy. */
+/* Process some columns of dy. */
 static void dy_part(void *context, int part) {
     const dy_work *t = context;
     const gs_linear_task *l = t->l;

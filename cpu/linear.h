@@ -22,11 +22,11 @@ typedef struct gs_linear_task {
     int n, in, out;
 } gs_linear_task;
 
-/* Whether linear_small.c is faster. On one core of a Xeon (AVX-512), with 16 to 128 samples and layers of 64 to 1024
- * inputs and outputs, forward took 0.4 to 0.9 of OpenBLAS's time, and backward 0.8 to 1.15; with 256 samples they were
- * equal, with 512 OpenBLAS was ahead. With 2048 or 4096 inputs and as many outputs, all products took 0.87 to 0.95 of
- * its time, on two cores 0.76 to 0.87; but with 3136 inputs and 128 outputs, where x is larger than w, OpenBLAS was
- * ahead. Narrow layers fill no tile; and without AVX-512 OpenBLAS's hand-written kernels are ahead. */
+/* True if linear_small.c is faster. On one core of a Xeon (AVX-512), with 16 to 128 samples and layers of 64 to 1024
+ * inputs and outputs, forward took 0.4 to 0.9 of OpenBLAS's time, and backward 0.8 to 1.15; with 256 samples the two
+ * were equal, with 512 OpenBLAS was ahead. With 2048 or 4096 inputs and as many outputs, all products took 0.87 to 0.95
+ * of OpenBLAS's time, on two cores 0.76 to 0.87; but with 3136 inputs and 128 outputs, where x is larger than w,
+ * OpenBLAS was ahead. Narrow layers fill no tile; and without AVX-512 OpenBLAS's hand-written kernels are ahead. */
 static inline bool gs_linear_is_small(size_t n, int in, int out) {
 #if defined(__AVX512F__)
     return n <= 128 && out >= 64 && (in <= 1024 || out >= 1024);
@@ -36,9 +36,9 @@ static inline bool gs_linear_is_small(size_t n, int in, int out) {
 #endif
 }
 
-/* Whether linear_large.c is faster. On one core of an EPYC (Zen 4, peak 116 GFLOP/s), with 144 to 1024 samples and
- * layers from 128 -> 128 to 784 -> 512, forward ran at 110 to 114 GFLOP/s, OpenBLAS's at 101 to 105, and backward at
- * 100 to 111. With 1024 samples and 1024 -> 1024, where dw is larger than the L2 cache, dw fell to 73. */
+/* True if linear_large.c is faster. On one core of an EPYC (Zen 4, peak 116 GFLOP/s), with 144 to 1024 samples and
+ * layers from 128 -> 128 to 784 -> 512, forward ran at 110 to 114 GFLOP/s (OpenBLAS: 101 to 105), and backward at 100
+ * to 111. With 1024 samples and 1024 -> 1024, where dw is larger than the L2 cache, computing dw fell to 73. */
 static inline bool gs_linear_is_large(size_t n, int in, int out) {
 #if defined(__AVX512F__)
     return n > 128 && in >= 64 && out >= 64 && in <= 1024 && out <= 1024 && in * out <= 1 << 19 &&
@@ -49,7 +49,7 @@ static inline bool gs_linear_is_large(size_t n, int in, int out) {
 #endif
 }
 
-/* n = 1: bitwise identical for any number of threads. */
+/* For n = 1; bitwise identical for any number of threads. */
 gs_status GS_ISA(gs_cpu_linear_one_forward)(gs_device *, const gs_linear_task *);
 
 gs_status GS_ISA(gs_cpu_linear_small_forward)(gs_device *, const gs_linear_task *);

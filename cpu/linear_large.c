@@ -17,14 +17,14 @@ typedef struct large_work {
     gs_linear_task l;
     int parts, dw_parts, dx_parts;
     int shares;        /* equal shares into which dw_parts and dx_parts are divided */
-    float *strip;      /* forward: per thread, w^T in strips and a packed flag; backward: per part */
+    float *strip;      /* forward: per thread, w^T in strips, then the flag "packed"; backward: per part */
     size_t strip_part; /* distance from one to the next, in floats */
     float *passed;     /* backward with relu_y: the masked dy */
 } large_work;
 
 /* ROWS rows of x are multiplied with all strips of w^T, and SAMPLES samples of dy^T with all of x, while cached. A part
- * of backward has LEAST rows or columns, since each part copies all strips again, and a part of forward 3 ROWS. With
- * two threads a step of gpt with 12 sequences took 24.2 ms with parts of 64 to 128, and 22.3 ms with these. */
+ * of forward has 3 ROWS rows; a part of backward has LEAST rows or columns, since each part copies all strips again.
+ * With two threads a step of gpt with 12 sequences took 24.2 ms with parts of 64 to 128, and 22.3 ms with these. */
 enum { ROWS = 64, SAMPLES = 128, LEAST = 256 };
 
 /* ---- forward ---- */
@@ -97,7 +97,7 @@ static void pass_part(void *context, int part) {
     for (size_t i = r.begin; i < r.end; i++) t->passed[i] = t->l.relu_y[i] > 0.0f ? t->l.dy[i] : 0.0f;
 }
 
-/* Some rows of dw, or some columns if it has more of them: then a part copies only those of x. Also some of db. */
+/* Compute some rows of dw, or columns if it has more: then a part copies only those columns of x. Also some of db. */
 static void dw_part(const large_work *t, int part) {
     const bool by_rows = t->l.out >= t->l.in;
     const gs_range all = {0, (size_t)(by_rows ? t->l.in : t->l.out)},
@@ -141,7 +141,7 @@ static void dx_part(const large_work *t, int part) {
                   .strip = t->strip + (size_t)(t->dw_parts + part) * t->strip_part});
 }
 
-/* Each thread starts with its share of dw's parts and continues with its share of dx's: they are independent, so no
+/* Each thread starts with its share of dw's parts and continues with its share of dx's, which are independent of dw: no
  * thread waits in between. The preceding layer will give each thread the same rows of dx, which are then in its core's
  * cache. */
 static void product_part(void *context, int part) {
@@ -154,7 +154,7 @@ static void product_part(void *context, int part) {
         dx_part(t, share * dx_each + i - dw_each);
 }
 
-/* Round down to the same number of parts per thread; unchanged if there are too few. */
+/* Round `parts` down to a multiple of `threads`; unchanged if there are too few. */
 static int whole_shares(int parts, int threads) {
     return parts > threads ? parts / threads * threads : parts;
 }

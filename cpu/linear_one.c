@@ -2,7 +2,7 @@
 #include "cpu/product.h"
 
 /* A linear layer for one sample: a matrix-vector product. Only x is reused, so the speed is limited by reading the
- * weights from memory. All threads share that, and each weight is read once, in order.
+ * weights from memory. All threads share that work, and each weight is read once, in order.
  *
  *     y[o] = b[o] + sum_k w[o][k] x[k]
  *

@@ -18,11 +18,11 @@
  * The work is divided by outputs, both in forward and for dw. So the core that reads a row of w also writes that row of
  * dw; this mostly matches sgd.c too, which divides all parameters into as many parts. A cache line last written by
  * another core must be fetched from that core. On two cores of a Xeon a step of mlp took 1608 us with forward divided
- * by samples and dw by inputs, and 1396 us by outputs, of which the update took 167 and 109 us. The work is divided the
- * other way only if there are too few outputs for all threads. */
+ * by samples and dw by inputs, and 1396 us with both divided by outputs; of that the update took 167 and 109 us. The
+ * work is divided the other way only if there are too few outputs for all threads. */
 typedef struct small_work {
     gs_linear_task l;
-    int parts;       /* parts of the current work; in backward of dy, then of dw */
+    int parts;       /* parts of the current work; in backward, of dy, then of dw */
     int dx_parts;    /* parts of dx */
     bool by_outputs; /* whether y and dw are divided by outputs */
     float *passed;   /* backward: (n, out), the masked dy; unused without a relu */
@@ -34,12 +34,12 @@ typedef struct small_work {
     size_t scratch_part;
 } small_work;
 
-/* Sizes that are still in the L1 cache when they are next used: rows of y^T, and columns of dy, whose blocks would
- * otherwise evict each other. */
+/* ROWS rows of y^T, and COLUMNS columns of dy, are still in the L1 cache when they are next used. With more columns,
+ * the blocks of dy would evict each other. */
 enum { ROWS = 16, COLUMNS = 64 };
 
 /* In layers wider than WIDE, repeatedly read data must also stay in the core's L2 cache. Long sums are added to y and
- * dx DEPTH terms at a time; forward does so for WIDE_ROWS rows of y^T; dw takes WIDE_COLUMNS columns of x at a time. */
+ * dx DEPTH terms at a time; in forward, for WIDE_ROWS rows of y^T; dw takes WIDE_COLUMNS columns of x at a time. */
 enum { WIDE = 1024, DEPTH = 512, WIDE_ROWS = 128, WIDE_COLUMNS = 384 };
 
 /* How many terms, from k on, to add at a time. */

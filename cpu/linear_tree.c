@@ -5,12 +5,12 @@
 #include <string.h>
 
 /* A linear layer with a fixed order of summation, for --exact when several workers may share the layer (backend.h,
- * parallel/tensor.h). OpenBLAS's order depends on a product's size, and would differ for half of it. gs_matmul adds
+ * parallel/tensor.h). OpenBLAS's order depends on a product's size, and would differ for half a product. gs_matmul adds
  * each element's terms in order, in any tile. Each of its products here computes one leaf:
  *
  *     leaf       0     1     2     3          `sums` holds level 0, 1, ...: the left sum until the right one is ready.
- *                 \   /       \   /           Like a carry in a binary counter, leaf k is added to as many sums as the
- *                  0+1         2+3            number k has ones at its end.
+ *                 \   /       \   /           Like a carry in a binary counter, leaf k is added to one sum for each
+ *                  0+1         2+3            1 at the end of the number k in binary.
  *                     \       /
  *                      0 .. 3
  */
@@ -24,7 +24,7 @@ typedef struct tree_work {
     float *memory;
 } tree_work;
 
-/* Sizes that fit in the caches: SAMPLES of x^T and a leaf of ROWS outputs; DX_ROWS samples of dx on each level. */
+/* Sizes that fit in the caches: SAMPLES samples of x^T, a leaf of ROWS outputs, DX_ROWS samples of dx per level. */
 enum { SAMPLES = 128, ROWS = 16, DX_ROWS = 64 };
 
 static int levels_of(int leaves) {
@@ -33,7 +33,7 @@ static int levels_of(int leaves) {
     return levels;
 }
 
-/* Add to x, the sum of leaf `leaf`, all sums that it completes. Keep the result in `sums`, unless it is the last. */
+/* x is the sum of leaf `leaf`: add to it every sum that it completes, and unless it is the last, store it in `sums`. */
 static void join(float *restrict x, float *restrict sums, size_t count, int leaf, int leaves) {
     for (; leaf & 1; leaf >>= 1, leaves >>= 1, sums += count)
         for (size_t i = 0; i < count; i++) x[i] += sums[i];
@@ -46,7 +46,7 @@ static size_t first_of(size_t terms, int leaf, int leaves) {
 
 /* ---- forward ---- */
 
-/* Some outputs for all samples in xt (in, width): (rows, width), in `to`. */
+/* Compute `rows` outputs for all samples in xt (in, width). `to` is (rows, width). */
 static void forward_rows(const tree_work *t, const float *xt, size_t width, size_t first, int rows, float *to,
                          float *sums) {
     for (int leaf = 0; leaf < t->leaves; leaf++) {

@@ -34,15 +34,15 @@ typedef struct gs_matmul {
         float *at;
         size_t row;
     } c;               /* c[i][j] = at[i row + j] */
-    const float *bias; /* `columns` elements, or NULL; if set, columns must be whole vectors */
+    const float *bias; /* `columns` elements, or NULL; if set, columns must be a multiple of GS_VECTOR */
     bool add;
     bool by_columns; /* b is too large for the cache: read it once, and a repeatedly */
-    /* Memory to prefetch into the core's cache, line by line: rows of a that are a_ahead floats after each block (then
-     * a.column is 1 and blocks have no gaps). If a_ahead is 0 and by_columns is set: the next columns of b and, after
-     * the last ones, those at next_b (or NULL). Rows past the end of a are not fetched. */
+    /* Memory to prefetch into the core's cache, line by line: rows of a that are a_ahead floats after each block
+     * (a.column must be 1, and blocks have no gaps). If a_ahead is 0 and by_columns is set: the next columns of b and,
+     * after the last ones, those at next_b (or NULL). Rows past the end of a are not fetched. */
     size_t a_ahead;
     const float *next_b;
-    float *strip; /* GS_STRIP floats per k; unused if !by_columns and columns are whole vectors */
+    float *strip; /* GS_STRIP floats per k; unused if !by_columns and columns is a multiple of GS_VECTOR */
 } gs_matmul;
 
 enum { GS_STRIP = GS_TILE_VECTORS * GS_VECTOR, GS_LINE = 16 }; /* floats; GS_LINE: per cache line */

@@ -16,7 +16,7 @@
 #include "core/jobs.h"
 #include "io/mapped.h"
 
-enum { ROOM = 64, RANGES = ROOM + 1 /* the next one is recorded before it may have to wait */ };
+enum { ROOM = 64, RANGES = ROOM + 1 /* a job's range is recorded before the job may wait for room */ };
 
 /* Pages to fetch or to drop. */
 typedef struct range {

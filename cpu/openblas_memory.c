@@ -9,8 +9,8 @@
 #include <sys/mman.h>
 #include <sys/resource.h>
 
-/* Not in cblas.h, but in every threaded OpenBLAS so far. They take and give back a buffer; pages that are never touched
- * cost nothing. */
+/* Not in cblas.h, but in every threaded OpenBLAS so far. They take a buffer and give it back; pages that are never
+ * touched cost nothing. */
 extern void *blas_memory_alloc(int) __attribute__((weak));
 extern void blas_memory_free(void *) __attribute__((weak));
 extern volatile int blas_server_avail __attribute__((weak));

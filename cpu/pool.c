@@ -29,7 +29,7 @@ struct gs_pool {
     atomic_int sleepers; /* sleeping threads */
     atomic_bool caller_sleeps;
 
-    _Atomic uint64_t run;    /* its number and, in SLICE_BITS, its slices, so that both are read at once */
+    _Atomic uint64_t run;    /* its number and, in SLICE_BITS, its number of slices: both are read at once */
     _Atomic uint64_t *taken; /* per slice: the number of the last run in which it was taken */
     atomic_int left;         /* slices not done yet */
     int parts;

@@ -1,6 +1,6 @@
 /* A pool of threads for one CPU device: it runs parallel loops, and nothing else.
  *
- * OpenBLAS always runs with one thread; the pool divides the work instead, so that the library's threads and ours never
+ * OpenBLAS always runs with one thread; the pool divides the work instead, so that OpenBLAS's threads and ours never
  * compete for cores. A pool of 1 thread runs everything in the caller. */
 #pragma once
 
@@ -11,7 +11,7 @@ typedef struct gs_pool gs_pool;
 /* threads >= 1, including the caller. May fail with GS_E_MEMORY. */
 gs_status gs_pool_create(int threads, gs_pool **out);
 void gs_pool_free(gs_pool *);
-/* From now on gs_pool_run does nothing, as for a dry run (src/device.h). */
+/* Make gs_pool_run do nothing from now on, for a dry run (src/device.h). */
 void gs_pool_set_dry(gs_pool *);
 int gs_pool_threads(const gs_pool *);
 

@@ -88,7 +88,7 @@ void GS_ISA(gs_cpu_product)(const gs_product *t, float *y, size_t ld, const floa
     int p = 0;
     for (; p + GS_TILE_VECTORS * GS_VECTOR <= t->columns; p += GS_TILE_VECTORS * GS_VECTOR)
         product_columns(t, GS_TILE_VECTORS, y + p, ld, x + p);
-    /* The last tile overlaps the one before it; if there is none, vectors overlap. */
+    /* The last tile overlaps the one before it; if there is only one, its vectors overlap. */
     int left = (t->columns - p + GS_VECTOR - 1) / GS_VECTOR, last = t->columns - left * GS_VECTOR;
     if (left == 3 && last >= 0)
         product_columns(t, 3, y + last, ld, x + last);
@@ -113,7 +113,7 @@ void GS_ISA(gs_cpu_pack)(float *to, const float *a, int rows, int depth, const s
 /* ---- c += y X^T ---- */
 
 /* sums[i] = the sum of all lanes of v[i], for `count` vectors, a power of two up to GS_VECTOR. Two vectors at a time
- * become one: its even lanes hold the first's partial sums, half as many as before, its odd lanes the second's:
+ * become one: its even lanes hold the first one's partial sums, half as many as before, its odd lanes the second one's:
  *
  *     a0 a1 a2 a3,  b0 b1 b2 b3   ->   a0+a2 b0+b2 a1+a3 b1+b3
  *
@@ -135,7 +135,7 @@ ALWAYS_INLINE void sums_of_lanes(float *sums, gs_vector *v, const int count) {
     }
 }
 
-/* The same for any number of vectors. */
+/* sums_of_lanes for any number of vectors. */
 ALWAYS_INLINE void all_sums_of_lanes(float *sums, gs_vector *v, const int count) {
     const int rest = count % GS_VECTOR;
     _Pragma("GCC unroll 8") for (int i = 0; i < count - rest; i += GS_VECTOR)
@@ -150,7 +150,7 @@ ALWAYS_INLINE void all_sums_of_lanes(float *sums, gs_vector *v, const int count)
     if (rest & 1) sums_of_lanes(sums, v, 1);
 }
 
-/* One tile of c: until the end each of its sums is a vector of partial sums. */
+/* One tile of c. Until the end, each of its sums is a vector of partial sums. */
 ALWAYS_INLINE void dot_tile(const gs_dots *t, const int rows, const int columns, float *c, const float *y,
                             const float *x, const size_t *at) {
     gs_vector sum[GS_DOT_ROWS * GS_DOT_COLUMNS];
@@ -202,7 +202,7 @@ static void dot_columns(const gs_dots *t, float *c, const float *y, const float 
     }
 }
 
-/* Some columns of c at a time, whose rows of X stay in the L2 cache while all rows of y are processed. */
+/* Takes some columns of c at a time, so that their rows of X stay in the L2 cache while all rows of y are processed. */
 void GS_ISA(gs_cpu_dot_products)(const gs_dots *t, float *c, const float *y, const float *x) {
     enum { CACHED_FLOATS = 1 << 16 };
     int fit = CACHED_FLOATS / (t->columns * t->samples) / GS_DOT_COLUMNS,

@@ -7,7 +7,7 @@
  * (BLOCK_ROWS, DEPTH); a's block and the strip stay in the L2 cache. */
 enum { DEPTH = 256, BLOCK_ROWS = 256, COLUMNS = 1536 };
 
-/* Sizes in floats; a pair of bf16 counts as one. */
+/* Sizes in floats; a pair of bf16 counts as one float. */
 typedef struct line_layout {
     int tile_rows, strip, vector;
     size_t depth; /* floats per row or column of a block */
@@ -66,7 +66,7 @@ static void pack(float *to, const gs_product16 *t, const gs_lines *m, int width,
         pack_floats(to, t, m, width, block, count, depth, spare);
 }
 
-/* The steps after the last sum. */
+/* The steps after the last sum: bias and relu. */
 static void finish_block(const gs_product16 *t, float *c, const float *bias, int rows, int columns) {
     for (int i = 0; i < rows && (bias || t->relu); i++, c += t->c_row) {
         for (int j = 0; j < columns && bias; j++) c[j] += bias[j];

@@ -34,7 +34,7 @@ BF16 static inline __m512i pairs_of(__m512 a, __m512 b) {
     return _mm512_permutexvar_epi16(turns, neighbours(a, b));
 }
 
-/* Lines that run across k: a pair is an element of this line and the element at the same index in the next. */
+/* Pack lines that run across k: a pair is an element of this line and the element at the same index in the next. */
 BF16 static void pack_across(float *to, const gs_lines *m, int width, size_t block, int count, int depth) {
     for (int k = 0; k < depth; k += 2, to += width) {
         const float *a = gs_line(m, (size_t)k), *b = k + 1 < depth ? gs_line(m, (size_t)k + 1) : NULL;

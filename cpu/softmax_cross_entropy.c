@@ -23,7 +23,7 @@ typedef struct loss_work {
     float smoothing;
 } loss_work;
 
-/* The value that the loss subtracts from log(sum), for this x. */
+/* The value that the loss subtracts from log(sum), for the sample x. */
 static float of_labels(const loss_work *t, const float *x, size_t label, size_t largest) {
     const float at_label = x[label] - x[largest];
     if (t->smoothing == 0) return at_label; /* avoids 0 times a sum that may be infinite */

@@ -13,7 +13,7 @@ typedef struct part_work {
     const gs_share *share;
     size_t n;
     int classes, parts;
-    float at_label, everywhere; /* the part of q that only the label has; the part of every class */
+    float at_label, everywhere; /* q is `everywhere`, plus at_label for the label */
 } part_work;
 
 static gs_range rows_of(const part_work *t, int part) {
@@ -65,7 +65,7 @@ static float exponentials_of(float *restrict p, const float *restrict x, int cou
     return sum;
 }
 
-/* sums[0] and sums[1] for leaf .. leaf + leaves - 1. */
+/* Compute sums[0] and sums[1] over `leaves` leaves, from `leaf` on. */
 static void sum_leaves(const part_work *t, float *p, const float *x, float top, int label, int leaf,
                        int leaves, float sums[2]) {
     if (leaves == 1) {

@@ -75,7 +75,7 @@ size_t GS_ISA(gs_cpu_winograd_memory)(const gs_winograd *t) {
 /* ---- v = B^T d B ---- */
 
 /* Half of the inputs that a vector of tiles reads in one row: columns j and j + 1 of each tile, alternating. d[k] is
- * where the k-th of the rows of tiles that share the vector starts. */
+ * the start of the k-th row of tiles among those that share the vector. */
 ALWAYS_INLINE gs_vector half_row(const float *const *d, int half, size_t at, const int share) {
     if (share == 1) return gs_load(d[0] + half * GS_VECTOR + at);
     if (share == 2) return gs_load(d[half] + at);
@@ -122,8 +122,7 @@ static void to_places(const tile_grid *p, float *v, const float *d) {
         tiles_to_places(v, &d, pitch, matrix, 1);
 }
 
-/* All rows of tiles of some padded planes, `share` to a vector. After the last row the last vector repeats it, so idle
- * lanes are computed too. */
+/* All rows of tiles of some padded planes, `share` to a vector. In the last vector, idle lanes repeat the last row. */
 ALWAYS_INLINE void shared_to_places(const tile_grid *p, float *v, const float *padded, int images,
                                     const int share) {
     const size_t pitch = p->pitch, matrix = p->v, image = padded_image(p);
@@ -157,8 +156,8 @@ static inline void copy_row(float *to, const float *from, int n) {
     gs_store(to + n - GS_VECTOR, gs_load(from + n - GS_VECTOR));
 }
 
-/* A plane of x, padded with zeros: the part that rows first .. first + rows - 1 of its tiles read. Also prefetches a
- * plane that is needed soon. */
+/* Copy, padded with zeros, the part of a plane of x that rows first .. first + rows - 1 of its tiles read. Also
+ * prefetches a plane that is needed soon. */
 static void pad_plane(const gs_winograd *t, const tile_grid *p, float *padded, const float *x, int first,
                       int rows) {
     for (int r = 0; r < 2 * rows + 2; r++) {
@@ -173,7 +172,7 @@ static void pad_plane(const gs_winograd *t, const tile_grid *p, float *padded, c
     }
 }
 
-/* Rows first .. first + rows - 1 of an image's tiles. */
+/* Transform rows first .. first + rows - 1 of an image's tiles. */
 static void image_to_places(const gs_winograd *t, const tile_grid *p, float *v, const float *x, int first,
                             int rows, float *padded) {
     for (int c = 0; c < t->in_c; c++, x += t->x_plane, v += p->row) {
@@ -182,7 +181,7 @@ static void image_to_places(const gs_winograd *t, const tile_grid *p, float *v, 
     }
 }
 
-/* All tiles of some images whose rows share vectors. */
+/* Transform all tiles of some images whose rows share vectors. */
 static void images_to_places(const gs_winograd *t, const tile_grid *p, float *v, const float *x,
                              size_t x_image, int images, float *padded) {
     for (int c = 0; c < t->in_c; c++, x += t->x_plane, v += p->row) {
@@ -207,7 +206,7 @@ static inline void store_outputs(float *y, const float *y_end, int left, gs_vect
         memcpy(y, both, (size_t)(left < 2 * GS_VECTOR ? left : 2 * GS_VECTOR) * sizeof *y);
 }
 
-/* From the 16 values per tile of a vector of tiles, compute the even and the odd columns of their two output rows. */
+/* From the 16 values per tile of a vector of tiles, compute the even and odd columns of the tiles' two output rows. */
 ALWAYS_INLINE void tiles_from_places(gs_vector out[2][2], const float *m, size_t matrix, float bias,
                                      gs_vector_int always) {
     gs_vector row[2][4];
@@ -229,7 +228,8 @@ static inline gs_vector_int always_of(const gs_winograd *t) {
     return (gs_vector_int){0} - !t->relu;
 }
 
-/* The same rows in one plane of y. A row's last vectors extend into the next row, so they are stored first. */
+/* Compute the same rows of tiles in one plane of y. A row's last vectors are stored first: they extend into the next
+ * row. */
 static void plane_from_places(const gs_winograd *t, const tile_grid *p, float *y, const float *m, int first,
                               int rows, float bias) {
     const size_t matrix = p->m;
@@ -254,7 +254,7 @@ typedef struct memory_parts {
     float *padded, *v, *m;
 } memory_parts;
 
-/* All channels of y, for the tiles in v: first the products of BLOCK channels with all tiles. */
+/* Compute all channels of y for the tiles in v: for BLOCK channels at a time, first the products with all tiles. */
 static void outputs_by_channels(const gs_winograd *t, const tile_grid *p, const memory_parts *work, float *y,
                                 int images, int first, int rows) {
     int tiles = rows * p->columns;
@@ -304,8 +304,8 @@ ALWAYS_INLINE void vector_outputs(const gs_winograd *t, float *y, const row_outp
     }
 }
 
-/* Like outputs_by_channels, if each vector of tiles has its own position in y: a few vectors at a time, so that m stays
- * in the L1 cache. */
+/* Like outputs_by_channels, where each vector of tiles has its own position in y: takes a few vectors at a time, so
+ * that m stays in the L1 cache. */
 ALWAYS_INLINE void outputs_by_tiles(const gs_winograd *t, const tile_grid *p, const memory_parts *work,
                                     float *y, int images, int first, int rows, const int share) {
     const size_t plane = (size_t)t->out_h * (size_t)t->out_w, y_image = (size_t)t->out_c * plane;
@@ -349,7 +349,7 @@ ALWAYS_INLINE void outputs_by_tiles(const gs_winograd *t, const tile_grid *p, co
     }
 }
 
-/* Some rows of an image's tiles, or all tiles of some images. */
+/* Compute y for some rows of an image's tiles, or for all tiles of some images. */
 static void some_tiles(const gs_winograd *t, const tile_grid *p, const memory_parts *work, float *y,
                        const float *x, size_t x_image, int images, int first, int rows) {
     int tiles = rows * p->columns;

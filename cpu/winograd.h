@@ -17,7 +17,7 @@
  *     y = A^T m A     2x2 outputs per tile
  *
  * with the rows of B^T, G and A^T as in the formulas above. All elements of B^T and A^T are 0, 1 or -1, so rounding
- * errors grow little (unlike with larger tiles, which would save more).
+ * errors grow only a little (unlike with larger tiles, which would save more).
  *
  * Source: Lavin, Gray, "Fast algorithms for convolutional neural networks" (CVPR 2016). */
 #pragma once
@@ -52,7 +52,7 @@ static inline int gs_winograd_share(int tiles) {
     return 4 * tiles <= GS_VECTOR ? 4 : 2 * tiles <= GS_VECTOR ? 2 : 1;
 }
 
-/* Whether it is faster. The sums must be few compared with the products, and most lanes of a vector must be used. */
+/* True if this is faster: the sums must be few compared with the products, and most lanes of a vector must be used. */
 static inline bool gs_winograd_pays(const gs_conv2d_sizes *s) {
     int tiles = (s->out_w + 1) / 2, share = gs_winograd_share(tiles), lanes = GS_VECTOR / share;
     return s->kernel_h == 3 && s->kernel_w == 3 && s->stride_h == 1 && s->stride_w == 1 && s->pad_h <= 2 &&
@@ -66,7 +66,7 @@ enum { GS_WINOGRAD_PLACES = 16 };
 size_t GS_ISA(gs_cpu_winograd_memory)(const gs_winograd *);
 
 /* Write the 16 out_c in_c floats of u, in the order in which gs_product reads each of the 16 matrices. The kernel from
- * channel c to channel o starts at w + o w_out + c w_in; turned: it is rotated by 180 degrees. */
+ * channel c to channel o starts at w + o w_out + c w_in; if `turned`, it is rotated by 180 degrees. */
 void GS_ISA(gs_cpu_winograd_kernels)(gs_device *, const gs_winograd *, float *u, const float *w, size_t w_out,
                                      size_t w_in, bool turned);
 
@@ -86,7 +86,7 @@ void GS_ISA(gs_cpu_winograd)(const gs_winograd *, float *y, const float *x, size
  *
  * The lanes of a vector are channels: both channel counts are multiples of GS_VECTOR. */
 
-/* No bias and nothing fused: either would need another pass over dy. */
+/* Requires no bias and nothing fused: either would need another pass over dy. */
 static inline bool gs_winograd_backward_pays(const gs_conv2d_sizes *s, bool bias, const gs_epilogue *e) {
     return !bias && !e->relu && !e->pool && gs_winograd_pays(s) && s->in_c % GS_VECTOR == 0 &&
            s->out_c % GS_VECTOR == 0;

@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-/* About this many floats of v and n fit in a core's L2 cache; a product needs this many tiles to pay. */
+/* About CACHED_FLOATS floats of v and n fit in a core's L2 cache; a product needs LEAST_TILES tiles to pay. */
 enum { CACHED_FLOATS = 128 << 10, LEAST_TILES = 64 };
 
 /* Images whose channels are adjacent, padded with zeros: (blocks of GS_VECTOR channels, height, width, GS_VECTOR). A
@@ -135,7 +135,7 @@ ALWAYS_INLINE void store_blocks(float *to, size_t block, gs_vector v) {
         memcpy(to + (size_t)i * block, lanes + i * SOME, SOME * sizeof *to);
 }
 
-/* A's last row and column contain a minus sign, which by_g applies instead: here row 3 is the second number itself. */
+/* A's last row and column contain a minus sign, which by_g applies instead: here row 3 is the plain second number. */
 static void tile_of_dy(float *to, size_t matrix, size_t block, const float *dy, size_t width) {
     gs_vector half[4][2];
     UNROLL for (int j = 0; j < 2; j++) {

@@ -21,7 +21,7 @@ typedef struct kernels_work {
     int parts;
 } kernels_work;
 
-/* The kernels from channel c to `rows` channels, starting at `first`. */
+/* Transform the kernels from channel c to `rows` channels, starting at channel `first`. */
 static inline void some_kernels(const kernels_work *k, float *to, int first, int rows, int c) {
     const size_t matrix = (size_t)k->t->out_c * (size_t)k->t->in_c;
     const float *from = k->w + (size_t)first * k->w_out + (size_t)c * k->w_in;

@@ -9,7 +9,7 @@ static float *at(gs_mem x, const gs_attention_sizes *s, size_t sample, int head,
            (size_t)(head * (s->width / s->heads));
 }
 
-/* The same for y or dy. */
+/* Token i's result in y, or its gradient in dy. */
 static float *out_at(gs_mem y, const gs_attention_sizes *s, size_t sample, int head, int i) {
     return (float *)gs_plain_at(y) + (sample * (size_t)s->length + (size_t)i) * (size_t)s->width +
            (size_t)(head * (s->width / s->heads));

@@ -1,7 +1,7 @@
 /* The plain loops: each operator written like its formula in backend.h, in about ten lines, with nothing done for
  * speed: one thread, nothing fused, compiled once for the most basic processor.
  *
- * Read cpu/plain/conv2d.c before cpu/conv2d.c, which computes the same. The plain loops are used
+ * Read cpu/plain/conv2d.c before cpu/conv2d.c, which computes the same results. The plain loops are used
  *   - by the tests, as one more opinion on every operator of cpu/ and cl/ (tests/operators/test_operators_plain.c);
  *   - by `gradsum profile --plain`, which shows layer by layer what the rest of cpu/ gains.
  *

@@ -1,5 +1,5 @@
-/* The bits of a float (IEEE 754 binary32), for loops that the compiler should vectorise. Positive floats and their bits
- * sort in the same order. */
+/* The bits of a float (IEEE 754 binary32), for loops that the compiler should vectorise. Positive floats sort in the
+ * same order as their bits. */
 #pragma once
 
 #include <stdbool.h>
@@ -19,7 +19,7 @@ static inline float gs_float_of(uint32_t bits) {
 }
 
 /* a if the condition holds, else b. Not ?:, because the compiler would branch around a float addition in one of the
- * arms and could not vectorise it. */
+ * arms and could not vectorise the loop. */
 static inline uint32_t gs_choose(bool condition, uint32_t a, uint32_t b) {
     const uint32_t all = -(uint32_t)condition;
     return (a & all) | (b & ~all);

@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <time.h>
 
-/* With two workers on two cores and a load of 4 to 10, the one that waited more waited 52 to 72 % of the time. A worker
+/* Of two workers on two cores, at a load of 4 to 10, the one that waited longer waited 52 to 72 % of the time. A worker
  * that shares its core with one busy thread waits 50 %. */
 static const double MUCH = 0.2, LEAST = 0.05 /* s */, FULL = 0.9 /* share of the process's cores */;
 

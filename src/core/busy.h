@@ -1,16 +1,16 @@
-/* Is the machine too busy for time measurements? A worker that lacks a core keeps the others waiting, and that wait
- * counts as sync: four workers on two cores "show" that an all-reduce takes 74 % of a step.
+/* Detects a machine that is too busy for time measurements. A worker without a core keeps the others waiting, and their
+ * wait counts as sync: with four workers on two cores, an all-reduce seems to take 74 % of a step.
  *
- * Linux counts for each thread how long it was ready to run without a core (/proc/thread-self/schedstat). A worker that
- * waits for another worker, or for its loader, is not ready, so that wait is not counted. */
+ * Linux counts for each thread how long it was ready to run but had no core (/proc/thread-self/schedstat). A worker
+ * that waits for another worker, or for its loader, is not ready, so that wait is not counted. */
 #pragma once
 
 #include <stddef.h>
 
 typedef struct gs_busy {
-    int threads, cpus; /* computing at the same time on this machine; CPUs available to them (usable.h) */
+    int threads, cpus; /* threads computing at once on this machine; CPUs available to them (usable.h) */
     double quota;      /* see gs_usable */
-    /* The share of the time that a thread lacked a core because others had it; 0 if unknown. */
+    /* The fraction of the time in which a thread had no core because others used it; 0 if unknown. */
     double waited;
 } gs_busy;
 
@@ -29,8 +29,8 @@ typedef struct gs_busy_clock {
 
 gs_busy_clock gs_busy_begin(void);
 
-/* The share waited since gs_busy_begin; call it from the same thread. Also 0 if the wait was under 50 ms, or if this
- * process alone kept its `cpus` busy: then its own threads, such as image decoders, were waiting for each other. */
+/* The fraction of the time waited since gs_busy_begin, called in the same thread. 0 if the wait was under 50 ms, or if
+ * this process alone kept its `cpus` busy, so that its own threads, such as image decoders, waited for each other. */
 double gs_busy_waited(const gs_busy_clock *since, double cpus);
 
 /* Measure for a quarter of a second with `threads` computing threads. */

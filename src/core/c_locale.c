@@ -29,7 +29,7 @@ locale_t gs_c_locale(void) {
     uselocale(own);                                                                                          \
     return got
 
-/* The same in a function with `...`: declares `rest`, the arguments after `format`. */
+/* RETURN_IN_C for a function with `...`; declares `rest`, the arguments after `format`. */
 #define RETURN_IN_C_WITH_REST(call)                                                                          \
     va_list rest;                                                                                            \
     va_start(rest, format);                                                                                  \

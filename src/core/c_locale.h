@@ -1,6 +1,6 @@
-/* Numbers have a decimal point in any locale that the calling program has set: a German one would write a comma, even
- * in files. The Makefile includes this file before all others of the library, so these names mean the C locale's
- * functions everywhere. Only the calling thread's locale changes, and only during the call. */
+/* Numbers are read and written with a decimal point, whichever locale the calling program has set: a German one would
+ * write a comma, even to files. The Makefile includes this file before all others of the library, so the names below
+ * mean these functions everywhere. Only the calling thread's locale changes, and only during the call. */
 #pragma once
 
 #include <locale.h>

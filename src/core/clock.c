@@ -3,7 +3,7 @@
 #include <stdatomic.h>
 #include <stdint.h>
 
-static const int64_t MOST = 500000000; /* ns: the most counted for one gap */
+static const int64_t MOST = 500000000; /* ns: the maximum counted for one gap */
 
 double gs_awake_seconds(void) {
     static _Atomic int64_t last, counted; /* ns */

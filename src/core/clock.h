@@ -11,11 +11,11 @@ static inline double gs_seconds(void) {
 }
 
 /* The clock for time-outs: like gs_seconds, but it stops while this process is stopped (Ctrl-Z, SIGSTOP). A stopped
- * process cannot notice that, so at most half a second is counted between two calls, in any thread. A loop that waits
- * by this clock must read it more often than that. */
+ * process cannot notice that, so at most half a second is counted between two calls, in any thread. So a loop that
+ * waits by this clock must read it more than twice a second. */
 double gs_awake_seconds(void);
 
-/* A time of gs_seconds, for system calls that wait by CLOCK_MONOTONIC; or a duration, for nanosleep. */
+/* Convert a time from gs_seconds, for system calls that use CLOCK_MONOTONIC, or a duration, for nanosleep. */
 static inline struct timespec gs_timespec(double seconds) {
     struct timespec t;
     t.tv_sec = (time_t)seconds;
@@ -28,7 +28,7 @@ static inline void gs_sleep(double seconds) {
     nanosleep(&t, NULL);
 }
 
-/* Sleep until gs_seconds() reaches `moment`, never less. */
+/* Sleep at least until gs_seconds() reaches `moment`. */
 static inline void gs_sleep_until(double moment) {
     const struct timespec t = gs_timespec(moment);
     while (gs_seconds() < moment) clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &t, NULL);

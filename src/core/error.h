@@ -1,7 +1,7 @@
 /* Errors: failures that a correct program can meet.
  *
- * A function that can fail returns a gs_status. On failure it has stored, for its thread, one sentence that names the
- * object, the value found and the value wanted. gs_message() returns it:
+ * A function that can fail returns a gs_status. On failure it stores one sentence, which names the object, the value
+ * found and the value wanted. In the same thread, gs_message() returns that sentence:
  *
  *     gs_status st = gs_dataset_load("mnist/", GS_TRAIN, &data);
  *     if (st != GS_OK) fprintf(stderr, "%s\n", gs_message());
@@ -12,7 +12,7 @@
 #include <stdbool.h>
 #include "core/api.h"
 
-/* Each code: its name, and the sentence that gs_status_name() returns. */
+/* Each code's name, and the sentence that gs_status_name() returns for it. */
 #define GS_STATUS_LIST(X)                                                                                    \
     X(GS_OK, "success")                                                                                      \
     X(GS_E_USAGE, "wrong usage: an option, a name or a number that makes no sense")                          \
@@ -45,8 +45,7 @@ GS_API gs_status gs_context(gs_status code, const char *format, ...) GS_PRINTF(2
 /* The message of this thread's last failure; "" if there was none. Valid until the next failure. */
 GS_API const char *gs_message(void);
 
-/* A failure kept for another thread, because a message belongs to its thread, or across further calls. All zero:
- * none. */
+/* A failure kept for another thread (messages are per thread) or until after further calls. All zero: no failure. */
 typedef struct gs_error {
     gs_status status;
     char message[1024];
@@ -55,7 +54,7 @@ typedef struct gs_error {
 /* If this is the first failure, store status and this thread's message. Returns status. */
 gs_status gs_error_keep(gs_error *, gs_status status);
 
-/* Is e the cause, rather than `other`? It is if `other` is no failure, or only the loss of a peer and e is not. */
+/* Is e the cause, rather than `other`? True if e is a failure, and `other` is none or, unlike e, only a lost peer. */
 static inline bool gs_error_is_cause(const gs_error *e, const gs_error *other) {
     return e->status != GS_OK &&
            (other->status == GS_OK || (other->status == GS_E_PEER && e->status != GS_E_PEER));
@@ -82,8 +81,8 @@ void gs_bug(const char *format, ...) GS_PRINTF(1, 2) __attribute__((noreturn));
         if (gs_try_status != GS_OK) return gs_try_status;                                                    \
     } while (0)
 
-/* Allocates `count` elements of zero bytes and one more, and sets `pointer`; free it with free. GS_E_MEMORY: "no memory
- * for " and the remaining arguments: GS_NEW(sum, n, "a sum of %zu floats", n). */
+/* Allocates `count` + 1 zeroed elements, and sets `pointer` to them; free it with free. GS_E_MEMORY: "no memory for ",
+ * followed by the text of the remaining arguments: GS_NEW(sum, n, "a sum of %zu floats", n). */
 #define GS_NEW(pointer, count, ...)                                                                          \
     (((pointer) = calloc((size_t)(count) + 1, sizeof *(pointer)))                                            \
          ? GS_OK                                                                                             \

@@ -121,5 +121,5 @@ gs_status gs_jobs_wait(gs_jobs *j, uint64_t ticket) {
 
 gs_status gs_jobs_wait_for_all(gs_jobs *j) {
     if (j->told) j->told(j->context, GS_JOB_AWAITED, 0);
-    return j->told ? GS_OK : gs_jobs_wait(j, j->given); /* only this thread gives jobs */
+    return j->told ? GS_OK : gs_jobs_wait(j, j->given); /* only this thread submits jobs */
 }

@@ -19,13 +19,13 @@ typedef struct gs_job {
 
 typedef struct gs_jobs gs_jobs;
 
-/* room: the maximum number of unfinished jobs; giving one more waits. With 0 there is no thread, and giving a job runs
- * it: necessary if the owner runs collectives between jobs, or if only the worker's thread may call a device
- * (backend.h). GS_E_MEMORY: no memory, or no thread; then *out is NULL. */
+/* room: the maximum number of unfinished jobs; gs_jobs_give waits rather than exceed it. With 0 there is no thread, and
+ * gs_jobs_give runs the job: necessary if the owner runs collectives between jobs, or if only the worker's thread may
+ * call a device (backend.h). GS_E_MEMORY: no memory, or no thread could start; *out is then NULL. */
 gs_status gs_jobs_create(int room, gs_jobs **out);
 
-/* For a dry run (predict/dry_run.h), without a thread: giving a job runs it. `told` is called for each job given and
- * done and for each wait, with the job's ticket; 0: a wait for all jobs. GS_E_MEMORY. */
+/* For a dry run (predict/dry_run.h), without a thread: gs_jobs_give runs the job. `told` is called when a job is given,
+ * done, or waited for, with its ticket; ticket 0: all jobs are waited for. GS_E_MEMORY. */
 typedef enum gs_jobs_event { GS_JOB_ASKED, GS_JOB_DONE, GS_JOB_AWAITED } gs_jobs_event;
 typedef void (*gs_jobs_told)(void *context, gs_jobs_event, uint64_t ticket);
 gs_status gs_jobs_create_dry(gs_jobs_told, void *context, gs_jobs **out);

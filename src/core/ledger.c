@@ -49,7 +49,7 @@ static void count(gs_ledger *l, const gs_booking *b, double sign) {
     bytes[b->tail_kind] += sign * (double)b->tail;
 }
 
-/* Bytes have changed their kind: if the peak is the current use, it changes with them. */
+/* Update the peak if the use has grown, or if it was at its peak (at_peak) and bytes have changed their kind. */
 static void keep_peak(gs_ledger *l, gs_memory_place place, bool at_peak) {
     if (at_peak || gs_memory_total(&l->now[place]) > gs_memory_total(&l->peak[place]))
         l->peak[place] = l->now[place];
@@ -71,7 +71,7 @@ gs_status gs_ledger_add(gs_ledger *l, gs_memory_place place, gs_memory_kind kind
 }
 
 static gs_booking *find(gs_ledger *l, const void *memory) {
-    for (size_t i = l->bookings; i > 0; i--) /* memory freed soon was allocated recently */
+    for (size_t i = l->bookings; i > 0; i--) /* backwards: usually a recent one is freed */
         if (l->booking[i - 1].memory == memory) return &l->booking[i - 1];
     return NULL;
 }

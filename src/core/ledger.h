@@ -8,7 +8,7 @@
 #include <stddef.h>
 #include "core/error.h"
 
-/* X(name, word): the word is for people and for JSON. */
+/* X(name, word): people see the word, and JSON uses it. */
 #define GS_MEMORY_KINDS_TABLE(X)                                                                             \
     X(GS_MEMORY_WEIGHTS, "weights")     /* the parameters */                                                 \
     X(GS_MEMORY_GRADIENTS, "gradients") /* of the weights, summed over the batch */                          \
@@ -35,9 +35,9 @@ typedef struct gs_memory_use {
 
 double gs_memory_total(const gs_memory_use *);
 
-/* Where memory is. On cpu, device memory is host memory, and everything is recorded as on the device. Offloaded
- * (--offload): in a file for cpu, in host memory for cl; a part that is temporarily in device memory is recorded there
- * as well. */
+/* Where memory is. On cpu, device memory is host memory, and everything is recorded as GS_ON_DEVICE. Offloaded memory
+ * (--offload) is in a file for cpu, in host memory for cl; while part of it is also in device memory, that part is
+ * recorded there, too. */
 typedef enum gs_memory_place { GS_ON_DEVICE, GS_ON_HOST, GS_OFFLOADED, GS_MEMORY_PLACES } gs_memory_place;
 
 typedef struct gs_ledger {
@@ -45,26 +45,26 @@ typedef struct gs_ledger {
     struct gs_booking *booking; /* current allocations */
     size_t bookings, room;
     gs_memory_use now[GS_MEMORY_PLACES];
-    gs_memory_use peak[GS_MEMORY_PLACES]; /* the uses when their total was largest */
+    gs_memory_use peak[GS_MEMORY_PLACES]; /* the use when its total was largest */
 } gs_ledger;
 
 void gs_ledger_create(gs_ledger *);
 void gs_ledger_free(gs_ledger *);
 
-/* Record `bytes` bytes at `memory`, of which gs_ledger_tail turns the last `tail` into another kind. GS_E_MEMORY: no
- * memory for the ledger itself. */
+/* Record `bytes` bytes at `memory`. gs_ledger_tail changes the kind of the last `tail` of them. GS_E_MEMORY: no memory
+ * for the ledger itself. */
 gs_status gs_ledger_add(gs_ledger *, gs_memory_place, gs_memory_kind, void *memory, size_t bytes);
 void gs_ledger_tail(gs_ledger *, const void *memory, gs_memory_kind, size_t tail);
 
 /* The current bytes of each kind. Any thread may call it. */
 void gs_ledger_now(gs_ledger *, gs_memory_place, gs_memory_use *out);
 
-/* The kind of GS_OFFLOADED memory that contains this address; GS_MEMORY_KINDS: none does. (In the other kinds of memory
- * an address may be a handle.) */
+/* The kind of GS_OFFLOADED memory that contains this address; GS_MEMORY_KINDS: none does. (In other places an address
+ * may be a handle.) */
 gs_memory_kind gs_ledger_offloaded_kind(gs_ledger *, const void *address);
 
-/* The pages (4 kB) of these GS_OFFLOADED bytes enter device memory as well, or leave it. Pages shared with other bytes
- * enter with them, and stay (cpu/offload.c). */
+/* Record that the pages (4 kB) of these GS_OFFLOADED bytes are now also in device memory (`here`), or no longer. Pages
+ * that also hold other bytes enter device memory but do not leave it (cpu/offload.c). */
 void gs_ledger_pages(gs_ledger *, const void *memory, size_t bytes, bool here);
 
 /* Remove freed memory. Returns its bytes; 0 if it was never recorded, which is allowed. */

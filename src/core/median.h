@@ -1,4 +1,4 @@
-/* The median of measurements: unlike the mean, it is not moved by a few disturbed values. */
+/* The median of measurements: unlike the mean, it is hardly affected by a few disturbed ones. */
 #pragma once
 
 /* The median of x[0 .. count - 1], count >= 1; the lower of the middle two if count is even. Sorts x, ascending. */

@@ -14,7 +14,7 @@ static double polynomial(const double a[8], double x) {
 }
 
 /* The natural logarithm of x > 0: for x = m 2^e with 0.7 < m < 1.42, it is e log 2 + 2 artanh((m - 1) / (m + 1)); the
- * terms of the artanh series are below 1e-17 after 12 terms. */
+ * terms of the artanh series after the 12th are below 1e-17. */
 static double logarithm(double x) {
     int e;
     double m = frexp(x, &e); /* exact */

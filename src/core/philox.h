@@ -35,8 +35,8 @@ static inline uint64_t gs_stream_hi(gs_stream stream, uint64_t sub) {
  * high). */
 GS_API void gs_philox(uint64_t key, uint64_t hi, uint64_t lo, uint32_t out[4]);
 
-/* Maps a word to an integer from 0 to below - 1. No division and no rejection: the probability of each integer is off
- * by less than below / 2^32. */
+/* Maps a word to an integer from 0 to below - 1. Needs no division and no rejection; the relative error of each
+ * integer's probability is less than below / 2^32. */
 static inline int gs_random_below(uint32_t word, int below) {
     return (int)((uint64_t)word * (uint64_t)below >> 32);
 }

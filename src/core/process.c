@@ -18,7 +18,7 @@ static char state_in(const char *stat) {
     return end && end[1] == ' ' ? end[2] : 0;
 }
 
-/* The contents of a system file, as far as they fit; "" if it cannot be read. Returns the number of bytes. */
+/* The contents of a system file, cut to fit; "" if it cannot be read. Returns the number of bytes. */
 static size_t read_file(const char *path, char *text, size_t size) {
     FILE *f = fopen(path, "re");
     const size_t bytes = f ? fread(text, 1, size - 1, f) : 0;
@@ -50,8 +50,7 @@ bool gs_process_has_ended(long pid) {
     return state == 0 || state == 'Z' || state == 'X';
 }
 
-/* Appends the kernel function in which the process sleeps: " (pipe_read)"; nothing where the kernel does not show
- * it. */
+/* Appends the kernel function in which the process sleeps: " (pipe_read)"; appends nothing if the kernel hides it. */
 static void append_place(long pid, char *text, size_t size) {
     char path[64], place[48];
     snprintf(path, sizeof path, "/proc/%ld/wchan", pid);

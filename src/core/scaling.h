@@ -1,11 +1,11 @@
-/* How the bytes of an image become floats: x = (byte / 255 - mean) / std, with one mean and std for all channels or one
- * for each, as in torchvision's Normalize after ToTensor. */
+/* How the bytes of an image become floats: x = (byte / 255 - mean) / std, with one mean and std for all channels or a
+ * pair for each, as in torchvision's Normalize after ToTensor. */
 #pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
 
-enum { GS_CHANNELS = 4 }; /* with separate values; images with more channels use one value for all */
+enum { GS_CHANNELS = 4 }; /* maximum with separate values; images with more channels use one for all */
 
 /* One value for all channels of an image, or one for each. */
 typedef struct gs_by_channel {
@@ -39,8 +39,8 @@ static inline bool gs_by_channel_fits(const gs_by_channel *x, int channels) {
 enum { GS_BY_CHANNEL_TEXT = 32 * GS_CHANNELS };
 const char *gs_by_channel_text(const gs_by_channel *, char *text, size_t size);
 
-/* The inverse. False, with *out unchanged, if the text is not 1 to GS_CHANNELS finite decimals separated by commas. */
+/* Parse such a text. False, with *out unchanged, if it is not 1 to GS_CHANNELS finite decimals separated by commas. */
 bool gs_by_channel_read(const char *text, gs_by_channel *out);
 
-/* Are all of them in low .. high? Compared as decimals. */
+/* Are all values in low .. high, compared as decimals? */
 bool gs_by_channel_within(const gs_by_channel *, double low, double high);

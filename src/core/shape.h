@@ -11,7 +11,7 @@ typedef struct gs_shape {
     int c, h, w, t;
 } gs_shape;
 
-/* The number of tokens; 1 without that dimension. */
+/* The number of tokens; 1 if the shape has no token dimension. */
 static inline int gs_shape_tokens(gs_shape s) {
     return s.t > 1 ? s.t : 1;
 }
@@ -25,13 +25,13 @@ static inline bool gs_shape_same(gs_shape a, gs_shape b) {
     return a.c == b.c && a.h == b.h && a.w == b.w && gs_shape_tokens(a) == gs_shape_tokens(b);
 }
 
-enum { GS_SHAPE_MOST = 0x7fffffff /* elements in a sample: they are indexed with int arithmetic */ };
+enum { GS_SHAPE_MOST = 0x7fffffff /* maximum number of elements in a sample, which ints index */ };
 
-/* Is each size at least 1, and t at least 0? _fits: and are there at most GS_SHAPE_MOST elements? */
+/* Is each size at least 1, and t at least 0? _fits also requires at most GS_SHAPE_MOST elements. */
 bool gs_shape_is_positive(gs_shape);
 bool gs_shape_fits(gs_shape);
 
-/* As text that is valid until the end of the statement: "(1,28,28)" and "1x28x28"; with tokens, "(7,1,28,28)" and
+/* A shape as text, valid until the end of the statement: "(1,28,28)" and "1x28x28"; with tokens, "(7,1,28,28)" and
  * "7x1x28x28". */
 typedef struct gs_shape_text {
     char text[64];
@@ -39,5 +39,6 @@ typedef struct gs_shape_text {
 GS_API gs_shape_text gs_shape_tuple(gs_shape);
 gs_shape_text gs_shape_product(gs_shape);
 
-/* "1x28x28", or with tokens "7x1x28x28" -> the shape. False if it is neither, or if a size is not in 1 .. INT_MAX. */
+/* "1x28x28", or with tokens "7x1x28x28" -> the shape. False if the text has another form, or a size is below 1 or above
+ * INT_MAX. */
 bool gs_shape_parse(const char *text, gs_shape *out);

@@ -26,7 +26,7 @@ int gs_utf8_read_part(const char *text, size_t bytes, uint32_t *code) {
     *code = length == 1 ? *at : *at & (0x7fu >> length);
     for (int i = 1; i < length; i++) {
         if ((size_t)i == bytes) return -1;
-        /* A second byte that rules out overlong forms, surrogates and characters above U+10FFFF. */
+        /* The range of the second byte rules out overlong forms, surrogates and characters above U+10FFFF. */
         const unsigned least = i > 1 ? 0x80 : *at == 0xe0 ? 0xa0 : *at == 0xf0 ? 0x90 : 0x80;
         const unsigned most = i > 1 ? 0xbf : *at == 0xed ? 0x9f : *at == 0xf4 ? 0x8f : 0xbf;
         if (at[i] < least || at[i] > most) return 0; /* also fails at the text's final 0 */
@@ -95,9 +95,9 @@ static char lower(char c) {
     return c >= 'A' && c <= 'Z' ? (char)(c + ('a' - 'A')) : c;
 }
 
-/* The number of characters of `a` to change, add, drop or swap with the next one to get `b`; SIZE_MAX for long words.
- * Source: Damerau 1964, with the table of Wagner and Fischer 1974: d[i][j] is the distance between the first i and the
- * first j characters. */
+/* The number of characters to change, add, drop or swap with the next one to turn `a` into `b`; SIZE_MAX for long
+ * words. Source: Damerau 1964, with the table of Wagner and Fischer 1974: d[i][j] is the distance between the first i
+ * and the first j characters. */
 static size_t distance(const char *a, size_t na, const char *b) {
     enum { LONGEST = 40 };
     size_t d[LONGEST + 1][LONGEST + 1], nb = strlen(b);

@@ -17,22 +17,22 @@ bool gs_ends_with(const char *text, size_t length, const char *end);
  * the ASCII ones in `keep`. The copy is cut to `size` bytes, after a whole character. Returns `to`. */
 char *gs_printable_into(char *to, size_t size, const char *from, const char *keep);
 
-/* The same in a thread-local buffer, cut after about 80 bytes; four results may be in use at once. For names found in a
- * file: gs_fail(..., "%s has no %s", path, gs_printable(name)). */
+/* Like gs_printable_into, but in a thread-local buffer, cut after about 80 bytes; four results may be in use at once.
+ * For names found in a file: gs_fail(..., "%s has no %s", path, gs_printable(name)). */
 const char *gs_printable(const char *text);
 
-/* The UTF-8 character (RFC 3629) at `at`. Returns its length in bytes, 1 to 4; 0 if there is none. The text ends with a
- * 0. */
+/* Decode the UTF-8 character (RFC 3629) at `at`, in a text that ends with a 0. Returns its length, 1 to 4 bytes; 0 if
+ * there is none. */
 int gs_utf8_read(const char *at, uint32_t *code);
 
-/* The same for text that arrives piecewise, with `bytes` bytes so far. -1: the bytes may begin a character. */
+/* The same for text that arrives piecewise, `bytes` bytes so far. -1: they may be the start of a longer character. */
 int gs_utf8_read_part(const char *at, size_t bytes, uint32_t *code);
 
 /* Writes the character's 1 to 4 bytes and a 0 after them. Returns the number of bytes. */
 int gs_utf8_write(uint32_t code, char to[5]);
 
 /* The entry of `names` (lower case, ended by NULL) that the first `length` characters of `word` probably mean, ignoring
- * case. It may have at most a third of the characters wrong, or one of two. NULL if there is none, or if `word` is in
+ * case. At most a third of the characters may be wrong, or one of two. NULL if there is none, or if `word` is in
  * `names`. */
 const char *gs_nearest(const char *word, size_t length, const char *const *names);
 

@@ -30,7 +30,7 @@ bool gs_unit_read(const char **text, const gs_unit *units, double *value) {
     return false;
 }
 
-/* With `digits` digits, and no exponent or trailing zeros: gs_unit_read rejects those. */
+/* Write x with `digits` digits, no trailing zeros after the point, and no exponent, which gs_unit_read rejects. */
 static void print_plain(double x, int digits, char *text, size_t size) {
     char shown[32];
     snprintf(shown, sizeof shown, "%.*e", digits - 1, x);

@@ -6,7 +6,7 @@
 
 typedef struct gs_unit {
     const char *name;
-    double times, per; /* one unit is times / per, two integers: 0.1ms and 100us are the same number */
+    double times, per; /* one unit is times / per; with integers, 0.1ms and 100us are the same number */
 } gs_unit;
 
 extern const gs_unit gs_units_none[]; /* no unit */
@@ -15,7 +15,7 @@ extern const gs_unit gs_units_rate[]; /* in bytes per second: B/s, kB/s, MB/s, G
 extern const gs_unit gs_units_bits[]; /* also in bytes per second: bit/s, kbit/s, Mbit/s, Gbit/s */
 
 /* Read a number and one of the units directly after it: *value is the result, and *text moves past them. False: *text
- * does not begin with that. */
+ * does not begin with a number and a unit. */
 bool gs_unit_read(const char **text, const gs_unit *units, double *value);
 
 /* "50us": in the largest unit that gives at least 1, with the fewest digits that read back as the same value. */

@@ -23,7 +23,7 @@ static double number_of(const char *folder, const char *file, const char *name) 
     return found ? (double)value : NAN;
 }
 
-/* The CPUs' worth of time that a group may use; NAN: unlimited. */
+/* How many CPUs' worth of time a control group may use; NAN: no limit. */
 static double quota_of(const char *folder) {
     char path[PATH + 64];
     double quota = number_of(folder, "cpu.cfs_quota_us", "") / number_of(folder, "cpu.cfs_period_us", "");
@@ -35,7 +35,7 @@ static double quota_of(const char *folder) {
     return quota;
 }
 
-/* The kernel reclaims the group's cache of unused file pages before the group reaches its limit. */
+/* Cached file pages count as free: the kernel reclaims unused ones before the group reaches its limit. */
 static void limit_memory(gs_usable *u, double limit, double used, double cached) {
     if (isnan(limit)) return;
     const double left = limit - used + (isnan(cached) ? 0 : cached);
@@ -54,8 +54,8 @@ static void look_at_group(gs_usable *u, const char *folder) {
                  number_of(folder, "memory.stat", "total_inactive_file "));
 }
 
-/* A group and all its ancestors. In a container the path may be the host's, with only its end mounted, or nothing:
- * missing groups limit nothing, and the mount itself is the container's group. */
+/* Look at a control group and all its ancestors. In a container the path may be the host's, of which only the end, or
+ * nothing, is mounted: missing groups set no limit, and the mount itself is the container's group. */
 static void look_at_groups(gs_usable *u, const char *root, const char *mount, const char *group) {
     char folder[PATH];
     const int top = snprintf(folder, sizeof folder, "%s/sys/fs/cgroup%s%s", root, *mount ? "/" : "", mount);
@@ -117,7 +117,7 @@ bool gs_cores_may_bind(const char *transport) {
     return strcmp(transport, "gloo") != 0;
 }
 
-/* Number the cores whose CPUs are allowed, from 0; if `by_cpu`, their CPUs, core by core. Returns the count. */
+/* Number, from 0, the cores with allowed CPUs or, if `by_cpu`, those CPUs core by core. Returns the count. */
 static int number_units(const cpu_set_t *allowed, const int core_of[CPU_SETSIZE], bool by_cpu,
                         int unit[CPU_SETSIZE]) {
     int units = 0;
@@ -142,7 +142,7 @@ bool gs_cores_divide(const cpu_set_t *allowed, const int core_of[CPU_SETSIZE], i
     return n <= units;
 }
 
-/* The lowest CPU of the CPU's core; the CPU itself if the system does not tell. */
+/* The lowest-numbered CPU of the CPU's core; the CPU itself if the system does not show it. */
 static int core_of_cpu(int cpu) {
     char path[96];
     int lowest = cpu;

@@ -2,13 +2,13 @@
  *
  *     at once        look again and again, with the core's pause instruction in between
  *     after 50 us    look, and let others have the core in between (sched_yield)
- *     after 1 ms     sleep: gs_wait_a_moment returns false, and the caller sleeps in a way in which it can be woken
+ *     after 1 ms     sleep: gs_wait_a_moment returns false, and the caller sleeps until it is woken
  *
  * Waking a sleeping thread costs a system call on one side and 5 us on the other, 50 us in a virtual machine. Most
  * waits of a training step are shorter. A thread that yields takes no time from others that want the core, and sees the
  * event as soon as the core is idle. After 1 ms the other thread is unlikely to arrive soon, and an idle core saves
- * energy. In a virtual machine, if the second thread reached a barrier 60 or 200 us late, the first one waited 60 or
- * 200 us; when it slept after 50 us, 91 or 229 us.
+ * energy. In a virtual machine, when the second thread reached a barrier 60 or 200 us late, the first one waited 60 or
+ * 200 us; when it went to sleep after 50 us, it waited 91 or 229 us.
  *
  * If more threads than cores wait for each other, the first stage is skipped: a spinning thread may occupy the core
  * that the thread it waits for needs.
@@ -22,7 +22,7 @@
 #include <stdbool.h>
 
 typedef struct gs_wait {
-    double begin; /* time of the first look without success; 0: none yet */
+    double begin; /* time of the first unsuccessful look; 0: none yet */
     unsigned looks;
     bool yields;
 } gs_wait;

@@ -16,7 +16,7 @@
 #include <stdio.h>
 #include "layer/make.h"
 
-/* A layer whose operators have a parameter. */
+/* A layer whose operators take a number. */
 typedef struct with_number {
     gs_layer base;
     float number;
@@ -39,8 +39,8 @@ static gs_layer *make_with(const gs_layer_ops *ops, float number) {
     return me ? &me->base : NULL;
 }
 
-/* forward and backward by an operator. Backward reads y or x, whichever the layer's buffers keep; the operator's
- * further arguments follow. */
+/* Defines forward and backward by one operator each. Backward reads y or x, whichever BUFFERS keeps; further arguments
+ * of the operators follow. */
 #define KEPT_ELEMENT_WISE gs_layer_y(l, l->x)
 #define KEPT_READS_X l->x
 #define FUNCTIONS(OPERATOR, BUFFERS, ...)                                                                    \

@@ -20,7 +20,7 @@ typedef struct attention {
     gs_attention_sizes sizes;
     gs_mem softmax; /* for each sample and head: the softmax data that backward needs (backend.h) */
     gs_mem keys,
-        values; /* of earlier tokens, for passes over parts of sequences; GS_NONE until gs_model_cache asks for it */
+        values; /* of earlier tokens, for passes over parts of sequences; GS_NONE until gs_model_cache */
 } attention;
 
 static gs_status attention_plan(gs_layer *l, gs_shape in) {

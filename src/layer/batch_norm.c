@@ -2,22 +2,22 @@
  *
  *     y = weight (x - mean) / sqrt(var + eps) + bias
  *
- * In evaluation, mean and var are the running statistics of all training batches: running = 0.9 running + 0.1 of this
- * batch, with the unbiased variance. A sample's y depends on other samples only in training. eps is 1e-5.
+ * In evaluation, mean and var are the running statistics of all training batches: running = 0.9 running + 0.1 this
+ * batch's, with the unbiased variance. A sample's y depends on other samples only in training. eps is 1e-5.
  *
  * Source: Ioffe, Szegedy, "Batch normalization: accelerating deep network training by reducing internal covariate
  * shift" (ICML 2015).
  *
- * gs_pass says which samples share statistics: those of all workers, those of this pass, or each small group ("ghost"
- * batches: Hoffer, Hubara, Soudry, "Train longer, generalize better", NeurIPS 2017). Across workers, this layer needs
- * two small sums:
+ * gs_pass says which samples share statistics: those of all workers, those of this pass, or those of each small group
+ * ("ghost" batches: Hoffer, Hubara, Soudry, "Train longer, generalize better", NeurIPS 2017). Across workers, this
+ * layer needs two small sums:
  *
  *     forward     m, sum x, sum x^2     for each channel: they give mean and var of all m elements
  *     backward    sum dy, sum dy u      u = (x - mean) / sqrt(var + eps): dx needs these sums over all workers
  *
- * The sums use double. Each worker first computes its own mean, and the variance around it; sum x^2 follows from these,
- * so only digits of a double are lost if a mean is far from 0. dw and db remain this worker's contributions: they are
- * summed with all gradients. If a channel has one element, u is 0 and the running variance is unchanged. */
+ * The sums are doubles. Each worker first computes its own mean, and the variance around it; sum x^2 is computed from
+ * these, so a mean far from 0 costs only digits of a double. dw and db remain this worker's contributions: like all
+ * gradients, they are summed later. If a channel has one element, u is 0 and the running variance is unchanged. */
 #include <math.h>
 #include <stdlib.h>
 #include "layer/make.h"
@@ -46,7 +46,7 @@ static gs_status batch_norm_plan(gs_layer *l, gs_shape in) {
     return gs_layer_state(l, "running_var", 1, dims, 1);
 }
 
-/* A group has at least one sample. */
+/* A group has at least one sample, so there are at most max_batch groups. */
 static gs_status batch_norm_bind(gs_layer *l, size_t max_batch) {
     batch_norm *me = (batch_norm *)l;
     const gs_shape two = {2 * me->sizes.c, 1, 1, 0};
@@ -71,7 +71,7 @@ typedef struct group {
     size_t n;               /* samples */
     size_t images;          /* samples times the tokens per sample */
     size_t at;              /* offset of its elements in x */
-    gs_mem mean, var, sums; /* its own */
+    gs_mem mean, var, sums; /* the group's */
     bool first;             /* the first of this pass */
     float m;                /* elements in a channel */
 } group;
@@ -125,7 +125,7 @@ static gs_status share_statistics(gs_layer *l, const gs_pass *pass, const group 
     return d->ops->write(d, me->moments, me->host, 2 * c * sizeof *me->host);
 }
 
-/* Replace this worker's sum dy and sum dy u by those of all workers. */
+/* Replace this worker's sum dy and sum dy u by the sums over all workers. */
 static gs_status share_sums(gs_layer *l, const gs_pass *pass) {
     batch_norm *me = (batch_norm *)l;
     gs_device *d = l->device;
@@ -139,7 +139,7 @@ static gs_status share_sums(gs_layer *l, const gs_pass *pass) {
 
 /* ---- forward ---- */
 
-/* A group's statistics, and the new running statistics. */
+/* Compute a group's statistics, and the new running statistics. */
 static gs_status find_statistics(gs_layer *l, const gs_pass *pass, gs_mem x, group g) {
     batch_norm *me = (batch_norm *)l;
     const gs_param *p = l->param;
@@ -156,7 +156,7 @@ static gs_status find_statistics(gs_layer *l, const gs_pass *pass, gs_mem x, gro
 static gs_status train_group(gs_layer *l, const gs_pass *pass, gs_mem x, group g) {
     const batch_norm *me = (const batch_norm *)l;
     const gs_mem here = gs_at_number(x, g.at);
-    if (!pass->recomputing) /* when recomputing, the first forward's are still there */
+    if (!pass->recomputing) /* when recomputing, those of the first forward remain */
         GS_TRY(find_statistics(l, pass, here, g));
     return l->device->ops->batch_norm_forward(l->device, gs_at_number(l->y, g.at), here, l->param[WEIGHT].w,
                                               l->param[BIAS].w, g.mean, g.var, g.images, &me->sizes);

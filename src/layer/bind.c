@@ -1,4 +1,4 @@
-/* Binding a model: its layers get pointers into the flat arrays, and buffers. */
+/* Binding a model: its layers get buffers, and pointers into the flat arrays. */
 #include <stdlib.h>
 
 #include "core/shard.h"
@@ -27,7 +27,7 @@ gs_status gs_layer_alloc(gs_layer *l, size_t max_batch, gs_shape sample, gs_mem 
     return gs_alloc(l->device, GS_MEMORY_ACTIVATIONS, bytes, out);
 }
 
-/* Everything except y and dx. */
+/* Allocate everything except y and dx. */
 static gs_status allocate_buffers(gs_layer *l, size_t max_batch) {
     if (l->epilogue.pool) GS_TRY(gs_layer_alloc(l, max_batch, gs_layer_y_shape(l), &l->epilogue.index));
     return l->ops->bind ? l->ops->bind(l, max_batch) : GS_OK;
@@ -68,7 +68,7 @@ static bool stays_offloaded(const gs_arena *a, int buffer) {
     return !a->copies && gs_arena_is_offloaded(a, buffer);
 }
 
-/* Place all buffers that are not offloaded in the arena. *end: floats up to the end of the last one. */
+/* Place in the arena all buffers that are not offloaded. *end: floats up to the end of the last one. */
 static gs_status place_in_arena(const gs_arena *a, gs_lifetimes *lifetimes, size_t *end) {
     gs_lifetimes here = {0};
     size_t next = 0;
@@ -82,7 +82,7 @@ static gs_status place_in_arena(const gs_arena *a, gs_lifetimes *lifetimes, size
     return status;
 }
 
-/* Chunks as large as the device allows, usually one. */
+/* Allocate chunks as large as the device allows; usually one is enough. */
 static gs_status allocate_arena(gs_layer *root, gs_lifetimes *lifetimes, size_t before) {
     size_t end = 0;
     gs_arena *a = root->arena;
@@ -101,8 +101,8 @@ static gs_status allocate_arena(gs_layer *root, gs_lifetimes *lifetimes, size_t 
     return GS_OK;
 }
 
-/* Each y gets whole pages of a file, shared with no other y: disk space is cheap. Those that backward computes again
- * stay in the arena, as they are not needed in between. */
+/* Each y gets whole pages of a file, shared with no other y: disk space is cheap. The y that backward computes again
+ * stay in the arena, since they need no memory in between. */
 static void choose_whole_pages(gs_arena *a, const gs_lifetimes *lifetimes, size_t count) {
     enum { PAGE = 4096 / sizeof(float) };
     for (size_t i = 0; i < count; i++)
@@ -125,14 +125,14 @@ static gs_status allocate_offloaded(gs_layer *root, gs_lifetimes *lifetimes, siz
         a->offloaded_at[i] = end;
         end += a->offloaded_floats[i];
     }
-    if (end == 0) return GS_OK; /* with few layers, everything stays */
+    if (end == 0) return GS_OK; /* with few layers, everything stays in memory */
     GS_TRY(gs_alloc_offloaded(root->device, GS_MEMORY_ACTIVATIONS, end * sizeof(float), &memory));
     a->offloaded = memory;
     a->offloaded_count = (int)count;
     return GS_OK;
 }
 
-/* The results of gs_buffer_plan_backward and the arena, for bind_y_and_dx. */
+/* The planned buffers and the arena, for bind_y_and_dx. */
 typedef struct placing {
     const gs_lifetimes *lifetimes;
     const gs_arena *arena;

@@ -1,13 +1,14 @@
 /* Every output pixel is a weighted sum of the window of input pixels under it, with the same weights everywhere. With
- * groups, it sees only the input channels of its group; with as many groups as channels, each channel has separate
- * weights ("depthwise"). With dilation, the pixels in a window are spaced apart: a large window with few weights. */
+ * groups, an output channel sees only the input channels of its group; with as many groups as channels, each channel
+ * has its own weights ("depthwise"). With dilation, a window's pixels are spaced apart: a large window with few
+ * weights. */
 #include <stdio.h>
 #include "core/text.h"
 #include "layer/window.h"
 
 typedef struct conv2d {
     gs_layer base;
-    gs_conv2d_sizes sizes; /* plan sets in and out */
+    gs_conv2d_sizes sizes; /* plan sets the in_ and out_ members */
 } conv2d;
 
 static gs_status conv2d_plan(gs_layer *l, gs_shape in) {
@@ -45,8 +46,8 @@ static gs_status conv2d_forward(gs_layer *l, const gs_pass *pass, gs_mem x, gs_m
                                           gs_layer_tokens(l, pass), &me->sizes, &l->epilogue);
 }
 
-/* y = x * w + b; a pixel's dx is the sum of dy times w over the windows that contain it; dw and db sum over all windows
- * of all samples. */
+/* y = x * w + b; a pixel's dx is the sum of dy times w over the windows that contain it; dw and db are sums over all
+ * samples' windows. */
 static gs_status conv2d_backward(gs_layer *l, const gs_pass *pass, gs_mem dy, gs_mem *dx) {
     const conv2d *me = (const conv2d *)l;
     const gs_param *w = &l->param[0], *b = &l->param[1];
@@ -70,7 +71,7 @@ static void conv2d_describe(const gs_layer *l, char *text, size_t size) {
     .forward = conv2d_forward, .backward = conv2d_backward, .describe = conv2d_describe
 
 static const gs_layer_ops conv2d_ops = {CONV2D, .tensor = GS_TENSOR_CONV, .fuses = true};
-/* For gs_conv2d_is_grouped: its operator supports no epilogue. */
+/* For gs_conv2d_is_grouped, whose operator supports no epilogue. */
 static const gs_layer_ops conv2d_grouped_ops = {CONV2D};
 
 gs_layer *gs_conv2d_grouped(int out_c, int kernel_h, int kernel_w, int stride_h, int stride_w, int pad_h,

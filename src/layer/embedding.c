@@ -5,11 +5,11 @@
  *                                 2  c c c             c c c
  *
  * A sample is a row of token numbers, or a sequence of tokens with one number each; y is a sequence. A token number is
- * a float with an integer value from 0 to rows - 1; train/prepare.c checks that before a run begins. It has no
- * gradient, so the layer must come first in a model.
+ * a float with an integer value from 0 to rows - 1; train/prepare.c checks that before a run begins. Token numbers have
+ * no gradient, so the layer must come first in a model.
  *
- * Initial values are uniform in (-k, k), k = 1 / sqrt(width): vectors of about the same length for any width. (PyTorch
- * draws from the normal distribution with deviation 1: `embedding V D std 1`.)
+ * Initial values are uniform in (-k, k), k = 1 / sqrt(width), so that vectors have about the same length for any width.
+ * (PyTorch draws from the normal distribution with deviation 1: `embedding V D std 1`.)
  *
  * The layer `tied` may use the table too, to turn each vector back into one logit per row (tied.c).
  *
@@ -50,15 +50,14 @@ static gs_status embedding_plan(gs_layer *l, gs_shape in) {
     return gs_layer_parameter(l, "weight", 2, (int[]){l->local_outputs, me->width}, me->width);
 }
 
-/* For a token whose row it does not hold (gs_layer.local_outputs) it gives -0, which changes no sum, not even -0. */
+/* For a token whose row it does not hold (gs_layer.local_outputs), y is -0: adding that changes no sum, not even -0. */
 static gs_status embedding_forward(gs_layer *l, const gs_pass *pass, gs_mem x, gs_mem *y) {
     const size_t n = pass->n * (pass->tokens ? pass->tokens : gs_shape_size(l->in));
     return l->device->ops->embedding_forward(l->device, *y, x, l->param[0].w, n, l->local_outputs, l->out.c,
                                              l->first, l->local_outputs == l->outputs ? NAN : -0.0f);
 }
 
-/* y = w[x]; dw[r] = the sum of dy over the tokens x = r. A function of integers has no slope: dx, if requested, is
- * 0. */
+/* y = w[x]; dw[r] = the sum of dy over the tokens x = r; dx is 0 if requested: a function of integers has no slope. */
 static gs_status embedding_backward(gs_layer *l, const gs_pass *pass, gs_mem dy, gs_mem *dx) {
     const size_t count = pass->n * gs_shape_size(l->in);
     *dx = l->dx;

@@ -5,8 +5,8 @@
  *     mean = sum x / m;    var = sum (x - mean)^2 / m;    u = (x - mean) / sqrt(var + eps);    y = weight u + bias
  *
  * Like batch_norm, but over part of a sample instead of the batch. No sample's y depends on another's x, so training
- * and evaluation compute the same, for any batch and any number of workers. One group is a layer_norm of the image; as
- * many groups as channels are an "instance norm". eps is 1e-5.
+ * and evaluation compute the same, for any batch and any number of workers. With one group it is a layer_norm of the
+ * image; with as many groups as channels, an "instance norm". eps is 1e-5.
  *
  * The groups of all samples are stored consecutively, so batch_norm's operators can treat n samples of G groups as one
  * sample of n G channels: they compute u from x. A second call computes y from u, with the real channels, mean 0 and
@@ -21,7 +21,7 @@ enum { WEIGHT, BIAS, SUMS = 6 /* arrays with an element for each group of each s
 typedef struct group_norm {
     gs_layer base;   /* `outputs` is its number of groups */
     gs_mem of_group; /* SUMS arrays, see below */
-    gs_mem ones;     /* as many as all samples have groups, or as there are channels */
+    gs_mem ones;     /* one per channel, or per group of all samples if those are more */
     gs_mem zeros;
     gs_mem u; /* for backward, if there is no dx to hold u */
 } group_norm;
@@ -56,11 +56,11 @@ static void group_norm_unbind(gs_layer *l) {
     for (int i = 0; i < 4; i++) l->device->ops->free(l->device, own[i]);
 }
 
-/* The groups and channels of a pass, as batch_norm sizes. */
+/* The groups and the channels of a pass, as sizes for batch_norm's operators. */
 typedef struct sizes {
     gs_batch_norm_sizes groups, channels;
     gs_mem mean, var, sums,
-        unused[2]; /* for each group; unused: for the gradients of scales that do not exist */
+        unused[2]; /* one element per group; unused: the gradients of a weight and bias that do not exist */
 } sizes;
 
 static sizes sizes_of(const gs_layer *l, size_t n) {
@@ -75,7 +75,7 @@ static sizes sizes_of(const gs_layer *l, size_t n) {
         .unused = {gs_at(m, 4 * all), gs_at(m, 5 * all)}};
 }
 
-/* u from x */
+/* Compute u from x. */
 static gs_status normalise(const gs_layer *l, const sizes *s, gs_mem u, gs_mem x) {
     const group_norm *me = (const group_norm *)l;
     return l->device->ops->batch_norm_forward(l->device, u, x, me->ones, me->zeros, s->mean, s->var, 1,
@@ -92,8 +92,8 @@ static gs_status group_norm_forward(gs_layer *l, const gs_pass *pass, gs_mem x, 
                                    me->ones, pass->n, &s.channels);
 }
 
-/* y = weight u + bias: first the sums for weight and bias, then g = weight dy. x -> u is batch_norm, so dx is its dx
- * for the gradient g. u is computed again; u and g are written to dx's memory. */
+/* y = weight u + bias: first sum the gradients of weight and bias, then compute g = weight dy. u is x after batch_norm,
+ * so dx is batch_norm's dx for the gradient g. u is computed again; dx's memory holds u, then g. */
 static gs_status group_norm_backward(gs_layer *l, const gs_pass *pass, gs_mem dy, gs_mem *dx) {
     const group_norm *me = (const group_norm *)l;
     const gs_backend *ops = l->device->ops;

@@ -173,7 +173,7 @@ gs_status gs_layer_plan_child(gs_layer *l, int i, const char *label, gs_shape in
     return plan_one(child, in, needs_dx);
 }
 
-/* "<name of l>.<label>". A weights file holds each name once. */
+/* Set name to "<name of l>.<label>", which must be unique in a weights file. */
 static gs_status name_tensor(const gs_layer *l, const char *label, char name[GS_PARAM_NAME]) {
     if (!label || !label[0])
         return gs_layer_refuse(l, "the label of its tensor %d is %s; wanted a word such as weight", l->params,
@@ -207,7 +207,7 @@ static gs_status check_sizes(const gs_layer *l, const char *label, int ndim, con
     return GS_OK;
 }
 
-/* The next tensor of the layer; `kind` holds its other properties. */
+/* Add the next tensor of the layer; `kind` holds its other properties. */
 static gs_status add_tensor(gs_layer *l, const char *label, int ndim, const int dims[], double fan_in,
                             gs_param kind) {
     gs_param p = kind;
@@ -246,7 +246,7 @@ static gs_status number_one(gs_layer *l, void *context) {
     return GS_OK;
 }
 
-/* The next tensors of the flat array: first all parameters, then all state. */
+/* Where the next tensor starts in the flat array: first come all parameters, then all state. */
 typedef struct placing {
     bool state;
     size_t end;

@@ -20,7 +20,7 @@ typedef struct gs_buffer_plan gs_buffer_plan; /* also in memory/buffer_plan.h */
 /* How much of a layer's forward runs again in backward (recompute.h). */
 typedef enum gs_rerun {
     GS_RERUN_NOT,
-    GS_RERUN_INSIDE, /* for a container: some layers in it run again; its own y is not computed */
+    GS_RERUN_INSIDE, /* for a container: some layers in it run again; its own y is not computed again */
     GS_RERUN_WHOLE
 } gs_rerun;
 
@@ -28,24 +28,24 @@ typedef enum gs_rerun {
  * the layer's forward and backward. */
 typedef struct gs_layer_memory {
     int y_buffer, dx_buffer; /* indices of its two arena buffers; below 0: its own buffer, or none */
-    int backward_step;       /* steps of backward that are done once its own is (gs_buffer_plan.now) */
-    bool x_half, y_half;     /* in 16 bits: x and dx; y and dy (half_storage.h); for a net, at its two ends */
+    int backward_step;       /* steps of backward done by the end of its own (gs_buffer_plan.now) */
+    bool x_half, y_half;     /* 16-bit: x and dx; y and dy (half_storage.h); for the root: its two ends */
     int segment;    /* for a child of the root: 1 + the index of its segment's first child; 0: no segment */
     int unit;       /* for a child of the root: its unit of offloading, from 1 (offload.h); 0: none */
     gs_rerun rerun; /* within a segment */
 } gs_layer_memory;
 
-enum { GS_LAYER_PARAMS = 8 }; /* the most in one layer, state included */
+enum { GS_LAYER_PARAMS = 8 }; /* maximum in one layer, state included */
 
 typedef struct gs_layer_ops {
     const char *name; /* the operator's name, used everywhere: "conv2d" */
     gs_buffers buffers;
     gs_storage storage;
-    /* in -> out, parameters and state (make.h), flops. GS_E_SHAPE if `in` does not fit: the message says why. */
+    /* Set out, flops, parameters and state (make.h) for `in`. GS_E_SHAPE if it does not fit: the message says why. */
     gs_status (*plan)(gs_layer *, gs_shape in);
     /* Allocate device memory besides y and dx (an index, for example); NULL: none. */
     gs_status (*bind)(gs_layer *, size_t max_batch);
-    /* *y: where to write the output; forward may replace it by another address. layer->x is already x. */
+    /* *y: where to write the output; forward may replace it by another address. layer->x is already set to x. */
     gs_status (*forward)(gs_layer *, const gs_pass *, gs_mem x, gs_mem *y);
     /* Gradient of the output -> gradient of the input: *dx says where to write it (GS_NONE if !needs_dx); backward may
      * replace it by another address. Adds to dw and db, or writes them if the pass is fresh. */
@@ -76,13 +76,13 @@ struct gs_layer {
     gs_layer **child; /* sequential: its layers; residual: body, then shortcut (or only body) */
     int children;
 
-    float std;   /* of its initial weights (gs_layer_with_std); 0: they are not normal */
+    float std;   /* of normal initial weights (gs_layer_with_std); 0: not normal */
     int outputs; /* the outputs, channels, heads or table rows given to its constructor; 0: it has none */
     bool bias;   /* linear and conv2d: created with a bias */
-    int block;   /* the block of a model text that it comes from, from 1, counting each use; 0: none */
+    int block;   /* the model text's block it comes from, from 1, with each use counted; 0: none */
 
     int recompute; /* for the root, before binding: see recompute.h */
-    /* A pipeline stage whose neighbours also store activations in 16 bits (memory/half_storage.h). */
+    /* True for a pipeline stage whose neighbours also store activations in 16 bits (memory/half_storage.h). */
     bool half_ends;
 
     /* before plan: its shard, if a tensor group divides it (parallel/tensor.h); NULL: it is whole */
@@ -93,30 +93,30 @@ struct gs_layer {
     char name[48];  /* its path, as in PyTorch's Sequential: "0", "3.body.1"; "" for the model's root */
     int number;     /* its index in the whole model in the order of gs_layer_walk, from 0; used by dropout */
     gs_shape in, out;
-    int first, local_outputs; /* it computes this many outputs, from `first` on; a shard not all */
+    int first, local_outputs; /* it computes this many outputs from `first` on; all unless a shard */
     gs_param param[GS_LAYER_PARAMS];
     int params;
     const gs_param *borrowed; /* another layer's tensor that it uses as its weight; NULL: it has its own */
     /* Another layer borrows param[0]. That layer's backward runs first and writes dw, so this layer adds to dw even in
      * a fresh pass. */
     bool lent;
-    size_t at;     /* offset of its parameters, or those of the layers in it, in the flat arrays */
-    double flops;  /* for one sample's forward; a multiply-add counts as 2; includes the bias */
-    bool needs_dx; /* false if no earlier layer has parameters */
+    size_t at;                 /* offset in the flat arrays of its parameters, or of those inside it */
+    double flops;              /* for one sample's forward; a multiply-add counts as 2; includes the bias */
+    bool needs_dx;             /* false if no earlier layer has parameters */
     bool y_over_x, dx_over_dy; /* the layer works in place and has no y, or no dx, of its own */
 
     /* bound */
     gs_device *device;
     gs_epilogue epilogue;              /* the work of the layers fused into its operator */
-    gs_mem y, dx;                      /* buffers for max_batch samples; GS_NONE: none. y is its own buffer */
+    gs_mem y, dx;                      /* its own buffers for max_batch samples; GS_NONE: it has none */
     gs_arena *arena;                   /* the root's */
     struct gs_layer_hooks *hooks;      /* the root's, not owned (watch.h); NULL: none */
     gs_mem x;                          /* from the last forward */
     struct gs_layer_watcher *watchers; /* for the root: the watcher added last (watch.h); NULL: none */
     gs_layer_memory memory;
-    size_t bytes; /* size of its buffers; the root's include dx space that no y shares */
+    size_t bytes; /* size of its buffers; the root's includes the dx that share no space with a y */
     bool fused;   /* an earlier layer does its work (sequential.c): it is not bound and not called */
-    /* Another pipeline stage computes it (gs_model_config): not bound and not called, but with w and dw. */
+    /* Another pipeline stage computes it (gs_model_config): not bound and not called, but it has w and dw. */
     bool other_stage;
 };
 
@@ -139,7 +139,7 @@ size_t gs_layer_params(const gs_layer *l);
 size_t gs_layer_weights(const gs_layer *l);
 
 /* FLOPs for one sample in the layer and its children. Backward takes as many as forward for dx, and as many again for
- * dw and db, if the layer has any. */
+ * dw and db, if the layer has weights. */
 typedef struct gs_layer_flops {
     double forward, backward;
 } gs_layer_flops;
@@ -151,10 +151,10 @@ GS_API void gs_layer_describe(const gs_layer *, char *text, size_t size);
 /* The number of layers: the layer itself and all layers inside it. */
 size_t gs_layer_count(const gs_layer *);
 
-/* The vocabulary of the layer or one inside it: it takes token numbers below this (GS_TENSOR_TABLE). 0: none. */
+/* The vocabulary size of the layer or one inside it (GS_TENSOR_TABLE): token numbers are below it. 0: none. */
 int gs_layer_vocabulary(const gs_layer *);
-bool gs_layer_depends_on_batch(const gs_layer *); /* it does, or a layer inside it */
-/* Floats of state after the parameters. */
+bool gs_layer_depends_on_batch(const gs_layer *); /* also true if a layer inside it does */
+/* The number of floats of state, which follow the parameters. */
 size_t gs_layer_states(const gs_layer *root);
 
 /* Free a layer, its children and all their buffers; NULL is allowed. */

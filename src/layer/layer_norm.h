@@ -1,4 +1,4 @@
-/* layer_norm, for layer_norm.c and for the version with only some tokens of each sequence (parallel/layer_norm.c). */
+/* layer_norm, for layer_norm.c and for the version that sees only some tokens of a sequence (parallel/layer_norm.c). */
 #pragma once
 
 #include "layer/make.h"

@@ -20,17 +20,17 @@
 #include <string.h>
 #include "layer/layer.h"
 
-/* A zeroed layer of `bytes` bytes that begin with a gs_layer, with room for `children`. gs_layer_free frees it; unbind
- * frees the memory that bind has allocated. `ops` must live as long as the layer. NULL: no memory. */
+/* A zeroed layer of `bytes` bytes, which begin with a gs_layer, and with room for `children` children. gs_layer_free
+ * frees it; unbind frees the memory that bind has allocated. `ops` must live as long as the layer. NULL: no memory. */
 GS_API gs_layer *gs_layer_new(const gs_layer_ops *ops, size_t bytes, int children);
 
 /* A layer without children; `outputs`: gs_layer.outputs. */
 GS_API gs_layer *gs_layer_with_outputs(const gs_layer_ops *ops, size_t bytes, int outputs);
 
 /* In plan: add the next parameter of l, l->param[0] first: its label ("weight"), its shape, and the number of inputs
- * that feed one output, which determines the initial values (model/model.h); 0: all elements begin at 0. Its offset is
- * chosen later. All three functions return GS_E_SHAPE with a message that names the layer, the value found and the
- * value wanted:
+ * that feed one output, which determines the initial values (model/model.h); 0: all elements begin at 0. The
+ * parameter's offset is chosen later. All three functions return GS_E_SHAPE with a message that names the layer, the
+ * value found and the value wanted:
  *
  *     label    NULL or empty; another tensor of this layer has it; "<name of l>.<label>" does not fit GS_PARAM_NAME
  *     ndim     not 1 to 4
@@ -41,7 +41,7 @@ GS_API gs_layer *gs_layer_with_outputs(const gs_layer_ops *ops, size_t bytes, in
 GS_API gs_status gs_layer_parameter(gs_layer *l, const char *label, int ndim, const int dims[],
                                     double fan_in);
 
-/* The same for a parameter whose elements all begin at `initial`: the factor 1 of a normalisation. */
+/* The same for a parameter whose elements all begin at `initial`, such as the factor 1 of a normalisation. */
 GS_API gs_status gs_layer_parameter_filled(gs_layer *l, const char *label, int ndim, const int dims[],
                                            float initial);
 
@@ -61,7 +61,7 @@ GS_API gs_status gs_layer_plan_element_wise(gs_layer *l, gs_shape in);
  * the child learns. */
 GS_API gs_status gs_layer_plan_child(gs_layer *l, int i, const char *label, gs_shape in, bool needs_dx);
 
-/* The library's containers run their children in a known order: sequentially; or the body, then its shortcut. */
+/* The library's containers run their children in a known order: sequentially; or the body, then the shortcut. */
 static inline bool gs_layer_is_sequence(const gs_layer *l) {
     return strcmp(l->ops->name, "sequential") == 0;
 }
@@ -126,14 +126,14 @@ GS_API gs_layer *gs_gelu(void);      /* x Phi(x), Phi the normal distribution */
 GS_API gs_layer *gs_gelu_tanh(void); /* its approximation with a tanh, as in GPT-2 (backend.h) */
 GS_API gs_layer *gs_positions(void); /* adds a learned vector for each position of a sequence */
 GS_API gs_layer *gs_tied(void);      /* linear without bias, whose weight is the embedding's table */
-/* (q, k, v) of each token -> a mean of the values, in several heads; causal: only of those up to the token itself. */
+/* (q, k, v) of each token -> a mean of the values, in several heads; causal: only the values up to the token itself. */
 GS_API gs_layer *gs_attention(int heads, bool causal);
 /* Token numbers -> vectors: row x of a table with `rows` rows. This layer must come first in a model. */
 GS_API gs_layer *gs_embedding(int rows, int width);
 /* Returns l, whose initial weights will be normal with mean 0 and this standard deviation, and whose bias will be 0.
  * Returns NULL for NULL. */
 GS_API gs_layer *gs_layer_with_std(gs_layer *l, float std);
-/* Runs the layers in order. Owns the layers from then on (not the array); NULL if one of them is NULL. */
+/* Runs the layers in order. It owns the layers (not the array) from then on; NULL if one of them is NULL. */
 GS_API gs_layer *gs_sequential(int count, gs_layer *const *layers);
-/* y = body(x) + shortcut(x); shortcut NULL: y = body(x) + x. Owns both from then on. */
+/* y = body(x) + shortcut(x); shortcut NULL: y = body(x) + x. It owns both from then on. */
 GS_API gs_layer *gs_residual(gs_layer *body, gs_layer *shortcut);

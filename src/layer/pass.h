@@ -20,13 +20,13 @@ typedef struct gs_param {
     char name[GS_PARAM_NAME]; /* "3.weight", "5.body.0.bias" */
     int ndim, dims[4];
     size_t at, count; /* its offset and length in the model's flat arrays */
-    float std;        /* of normal initial values; 0: they are not normal */
+    float std;        /* of normal initial values; 0: not normal */
     int fan_in;    /* inputs that feed one output: sets the range of initial values; 0: all values are ... */
     float initial; /* ... this */
     bool state;
     gs_cut cut;      /* the part held by a rank of a tensor group, and described by dims and count */
     int cut_blocks;  /* if cut: this many equal parts of dims[0] are each cut: 3 for q, k and v */
-    int cut_whole;   /* if cut: the number of those rows or columns in the whole tensor */
+    int cut_whole;   /* if cut: the number of such rows or columns in the whole tensor */
     bool longer;     /* a file may hold more rows than dims[0]: the first dims[0] are loaded */
     bool transposed; /* it has two dimensions, and a file stores its transpose (names.h) */
     gs_mem w, dw;    /* bound: addresses on the device; GS_NONE: the layer has no such tensor */

@@ -8,7 +8,7 @@
 typedef struct pool2d {
     gs_layer base;
     gs_pool2d_sizes sizes;
-    gs_mem index; /* max_pool2d: int32, shaped as y */
+    gs_mem index; /* max_pool2d: int32, same shape as y */
 } pool2d;
 
 /* Only the windows; plan computes the other sizes. */
@@ -22,7 +22,7 @@ static gs_layer *make(const gs_layer_ops *ops, gs_pool2d_sizes sizes) {
     return (gs_layer *)me;
 }
 
-/* As in PyTorch: a window that could contain only padding would have no largest element. */
+/* The limit is PyTorch's: a window of padding alone would have no largest element. */
 static gs_status check_padding(const gs_layer *l, const char *axis, int kernel, int pad) {
     if (pad <= kernel / 2) return GS_OK;
     return gs_layer_refuse(l, "the padding of the %s is %d; at most half of the window's %d is allowed", axis,

@@ -3,13 +3,13 @@
  * Source: He, Zhang, Ren, Sun, "Deep residual learning for image recognition" (CVPR 2016).
  *
  * Both branches read the same x and the same dy, and change neither: the first layer of a branch never writes over its
- * x, and the last one never over its dy (sequential.c). The sums overwrite the body's y, if its last layer no longer
- * needs it, and the body's dx. */
+ * x, and the last one never over its dy (sequential.c). Forward's sum overwrites the body's y, if the body's last layer
+ * no longer needs it; backward's sum overwrites the body's dx. */
 #include "layer/memory/buffer_plan.h"
 #include "layer/make.h"
 
-/* The layer's y is in its own buffer, and its backward does not read it. (A pooling's y may belong to a convolution
- * that does the pooling's work and reads it.) */
+/* True if the layer's y is in its own buffer and its backward does not read it. (A pooling's y may belong to a
+ * convolution that does the pooling's work and reads it.) */
 static bool gives_up_y(const gs_layer *l) {
     while (gs_layer_is_sequence(l) && l->children > 0) l = l->child[l->children - 1];
     return l->ops->buffers == GS_OWN && !l->ops->fuse_into;

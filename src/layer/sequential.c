@@ -121,8 +121,8 @@ static gs_status begin_backward(gs_layer *l, const gs_pass *pass, int i) {
 /* ---- backward ---- */
 
 /* The chain rule: dx = f_1'(... f_k'(dy)), from the last layer to the first. It stops early at a layer that needs no
- * dx: no layer before it learns. The outermost sequence reports its progress; inside a residual block the branches do
- * not run in the order of their parameters. */
+ * dx, because no layer before it learns. The outermost sequence reports its progress; inside a residual block the
+ * branches do not run in the order of their parameters. */
 static gs_status sequential_backward(gs_layer *l, const gs_pass *pass, gs_mem dy, gs_mem *dx) {
     *dx = dy;
     for (int i = l->children - 1; i >= 0; i--) {
@@ -141,7 +141,7 @@ static bool passes_on(const gs_layer *l) {
     return l->ops->buffers == GS_ELEMENT_WISE || l->ops->buffers == GS_READS_X;
 }
 
-/* In the order of backward. The sequence's own dy is kept: it may belong to a residual block. */
+/* Plan the children in the order of backward. The sequence's own dy is kept: it may belong to a residual block. */
 static int sequential_plan_backward(gs_layer *l, gs_buffer_plan *plan, int dy) {
     int here = dy;
     for (int i = l->children - 1; i >= 0; i--) {

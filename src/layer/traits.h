@@ -28,12 +28,12 @@ typedef enum gs_tensor_kind {
     GS_TENSOR_NOTHING,
     GS_TENSOR_LINEAR,   /* begins or ends a pair */
     GS_TENSOR_CONV,     /* begins or ends a pair of convolutions */
-    GS_TENSOR_CHANNELS, /* between two convolutions: each channel of y depends on that channel of x */
+    GS_TENSOR_CHANNELS, /* between two convolutions: each channel of y depends on the same channel of x */
     GS_TENSOR_HEADS,    /* between two linear layers: each head's y depends only on its part of q, k and v */
     GS_TENSOR_TIED,     /* not in a pair: computes outputs with an embedding's table */
-    /* From here on, layers that can process some tokens of each sequence: */
-    GS_TENSOR_TABLE,    /* not in a pair: an embedding's vocabulary, whose table `tied` may also use */
-    GS_TENSOR_ELEMENTS, /* between the two of a pair: each element of y depends on one element of x */
+    /* From here on, layers that can process only some tokens of each sequence: */
+    GS_TENSOR_TABLE,    /* not in a pair: an embedding, whose table `tied` may also use */
+    GS_TENSOR_ELEMENTS, /* between the two layers of a pair: each element of y depends on one element of x */
     GS_TENSOR_VECTORS,  /* each token's y depends only on its x, and the gradients are sums over tokens */
     GS_TENSOR_PLACES,   /* each token's y depends on its x and its position in the sequence */
     GS_TENSOR_DRAWS, /* each element of y depends on one element of x, and on the random word for its index */

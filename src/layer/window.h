@@ -1,4 +1,4 @@
-/* The arithmetic of windows that move over an image (window.c); used, besides make.h, by the library's own layers. */
+/* The arithmetic of windows that move over an image (window.c); the library's layers use it besides make.h. */
 #pragma once
 
 #include "layer/make.h"

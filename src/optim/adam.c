@@ -9,8 +9,8 @@
  * Both moments start at 0 and are too small at first: the coefficients of the gradients in m add up to only 1 -
  * beta1^t. Dividing by that sum is the bias correction.
  *
- * Each weight has its own rate: a weight with small but similar gradients steps as far as one with large gradients. A
- * weight moves by about lr per step, whatever the size of its gradient, so lr is smaller than SGD's. For the same
+ * Each weight has its own rate: a weight with small but consistent gradients steps as far as one with large gradients.
+ * A weight moves by about lr per step, whatever the size of its gradient, so lr is smaller than SGD's. For the same
  * reason Adam's decay is weak exactly where gradients are large; AdamW therefore takes the decay out of the gradient.
  *
  * Sources: Kingma, Ba, "Adam: a method for stochastic optimization" (ICLR 2015); Loshchilov, Hutter, "Decoupled weight
@@ -21,7 +21,7 @@
 
 #include "core/units.h"
 
-/* beta^t. Not pow, whose last bit differs between C libraries: workers must agree. */
+/* beta^t. Not by pow, whose last bit differs between C libraries: workers must agree. */
 static double power(double beta, uint64_t t) {
     double result = 1;
     for (; t > 0; t /= 2, beta *= beta)
@@ -30,7 +30,7 @@ static double power(double beta, uint64_t t) {
 }
 
 gs_adam_step gs_adam_step_of(const gs_optimizer *o, float scale) {
-    /* The decimals as typed: 1 - 0.999f is 0.00100005. */
+    /* Use the decimals as typed: 1 - 0.999f is 0.00100005. */
     const double beta1 = gs_decimal(o->beta1), beta2 = gs_decimal(o->beta2), lr = (double)o->lr;
     const uint64_t t = o->updates + 1;
     return (gs_adam_step){.scale = scale,

@@ -6,8 +6,8 @@
  *     trust = |w| / |r|;  1 if |w| or |r| is 0
  *     w = w - lr trust r
  *
- * So each step moves a tensor by the share lr of its norm, in Adam's direction. One-dimensional parameters have trust 1
- * and no weight decay: tensors.h. r replaces dw in model->gradients.
+ * So each step moves a tensor by the fraction lr of its norm, in Adam's direction. One-dimensional parameters have
+ * trust 1 and no weight decay: tensors.h. r replaces dw in model->gradients.
  *
  * Source: You et al., "Large batch optimization for deep learning: training BERT in 76 minutes" (ICLR 2020), algorithm
  * 2, with phi(z) = z. */
@@ -19,7 +19,7 @@ static double trust_of(double weights, double direction) {
     return weights > 0 && direction > 0 ? weights / direction : 1;
 }
 
-/* From this update's norms. */
+/* The rate of tensor `number`, from this update's norms. */
 static double rate(const gs_optimizer *o, int number) {
     const double *weights = o->norms, *direction = weights + o->model->param_count,
                  trust = gs_is_adapted(o->model->param[number]) ? trust_of(weights[number], direction[number])
@@ -58,7 +58,7 @@ const gs_optimizer_ops gs_lamb = {
     .title = "LAMB",
     .usual = {.lr = 0.01f, .weight_decay = 0.01f, .beta1 = 0.9f, .beta2 = 0.999f, .epsilon = 1e-6f},
     .flops = 22,
-    .bytes = 56, /* 28 as for adam, 12 for the step from r, two more reads of w and of r for their norms */
+    .bytes = 56, /* 28 as for adam, 12 for the step from r, two more reads each of w and r for norms */
     .vector = {"first_moment", "second_moment"},
     .decoupled = true,
     .whole = true,

@@ -5,11 +5,11 @@
  *     trust = |w| / (|g| + weight_decay |w|);  1 if |w| or |g| is 0
  *     v = momentum v + trust (g + weight_decay w);    w = w - lr v
  *
- * A tensor's first step moves it by the share lr of its own norm, whether its gradients are large or small. With SGD
- * one rate must suit all layers, and it is limited by the layer whose gradient is largest relative to its weights.
- * Large batches, which use large rates, reach that limit first.
+ * A tensor's first step moves it by the fraction lr of its norm, whether its gradients are large or small. With SGD one
+ * rate must suit all layers, and it is limited by the layer whose gradient is largest relative to its weights. Large
+ * batches, which use large rates, reach that limit first.
  *
- * The paper's rate is a product, a global rate times a "trust coefficient" (0.001 there): lr is that product.
+ * The paper's rate is the product of a global rate and a "trust coefficient" (0.001 there); lr is that product.
  * One-dimensional parameters have trust 1 and no weight decay: tensors.h.
  *
  * Source: You, Gitman, Ginsburg, "Large batch training of convolutional networks" (arXiv:1708.03888, 2017), algorithm
@@ -45,7 +45,7 @@ const gs_optimizer_ops gs_lars = {
     .title = "LARS",
     .usual = {.lr = 0.01f, .momentum = 0.9f},
     .flops = 11,
-    .bytes = 36, /* sgd's, and two more reads of w and of dw for their norms */
+    .bytes = 36, /* sgd's, plus two more reads each of w and dw for their norms */
     .vector = {"velocity"},
     .momentum_alone = true,
     .whole = true,

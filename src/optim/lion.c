@@ -5,8 +5,8 @@
  *     w = w - lr (sign(c) + weight_decay w)                  sign(0) = 0
  *     m = beta2 m + (1 - beta2) g                            0 at first
  *
- * Lion has one vector where Adam has two. All steps are as long as Adam's longest, so lr is 3 to 10 times smaller than
- * AdamW's, and weight_decay is larger by the same factor. As in AdamW, the decay is a separate step.
+ * Lion has one vector where Adam has two. All its steps are as long as Adam's longest, so lr is 3 to 10 times smaller
+ * than AdamW's, and weight_decay is larger by the same factor. As in AdamW, the decay is a separate step.
  *
  * Source: Chen et al., "Symbolic discovery of optimization algorithms" (NeurIPS 2023), algorithm 2. */
 #include "core/units.h"

@@ -1,8 +1,8 @@
 /* Loss scaling, for gradients in f16 (device->precision).
  *
- * In f16, magnitudes below 2^-25 become 0. Gradients are often that small, and far below 65504, the largest f16. So the
- * loss's gradient is multiplied by a power of two, `scale`, which scales all gradients computed from it; the update
- * divides by it.
+ * In f16, magnitudes below 2^-25 become 0. Gradients are often that small, and they are far below 65504, the largest
+ * f16. So the loss's gradient is multiplied by a power of two, `scale`, which scales all gradients computed from it;
+ * the update divides by it.
  *
  *     f16    0 --|--------------------------------------------|--> infinity
  *              2^-24         gradients                      65504
@@ -11,7 +11,7 @@
  * The largest usable scale is unknown and changes during training. It is found by trial: `scale` starts at 2^7. If a
  * summed gradient is infinite or NaN, the update is skipped and scale is halved. After GS_LOSS_SCALE_STEPS updates in a
  * row without a skip, it is doubled. All workers look at the same sum, or inform each other, so all skip the same
- * updates and have the same scale.
+ * updates and use the same scale.
  *
  * Other frameworks start at 2^16, but their loss is the batch mean and ours is the sum: with 512 rows the scaled
  * gradients come out the same. An initial scale that is far too large does harm, because the skipped updates are those
@@ -32,14 +32,14 @@
 #define GS_LOSS_SCALE_MOST 0x1p24f
 enum {
     GS_LOSS_SCALE_STEPS = 2000,
-    GS_LOSS_SCALE_HOPELESS = 32 /* consecutive updates skipped at the least scale: no scale will work */
+    GS_LOSS_SCALE_HOPELESS = 32 /* skips in a row at the lowest scale: no scale will work */
 };
 
 typedef struct gs_loss_scale {
     float scale;      /* for the next step; 0: the loss is not scaled, and the fields below are unused */
     uint32_t good;    /* updates since the scale last changed */
     float used;       /* the scale of the last step */
-    uint32_t floored; /* consecutive updates skipped at the least scale so far */
+    uint32_t floored; /* updates skipped in a row at the lowest scale so far */
     bool skipped;     /* the last step's update was skipped ... */
     uint64_t skips;   /* ... and the number of skips in this run */
 } gs_loss_scale;
@@ -47,5 +47,5 @@ typedef struct gs_loss_scale {
 /* Record a step and whether its gradients were finite. */
 void gs_loss_scale_step(gs_loss_scale *, bool finite);
 
-/* Can a run have this scale and this count? For values read from a file. */
+/* Can a run have these values of `scale` and `good`? For values read from a file. */
 bool gs_loss_scale_is_valid(double scale, uint64_t good);

@@ -6,15 +6,15 @@
  *               lr sqrt(k)    sqrt
  *     rate(t) = first + (scaled - first) min(1, t / T),    first = lr
  *
- * t: steps done, from 0. T: steps in the warm-up, its epochs times the steps per epoch; may be fractional. The first
- * step uses `first`, and the first step after the warm-up uses `scaled`. There is no warm-up if none is requested, or
- * if the scaled rate is not above lr, as for a batch smaller than the base batch. Then T = 0, first = scaled, and every
- * step uses the scaled rate. (Without a rule, lr_schedule.h defines the warm-up.)
+ * t: steps done, from 0. T: steps in the warm-up, which are its epochs times the steps per epoch; may be fractional.
+ * The first step uses `first`, and the first step after the warm-up uses `scaled`. There is no warm-up if none is
+ * requested, or if the scaled rate is not above lr, as for a batch smaller than the base batch. Then T = 0, first =
+ * scaled, and every step uses the scaled rate. (Without a rule, lr_schedule.h defines the warm-up.)
  *
  * linear: a step over k batches, with k times the rate, moves the weights about as far as k steps over one batch each,
- * as long as the gradient changes little in between. In the first epochs it changes much, hence the warm-up. linear
- * keeps the mean of a run's updates the same. sqrt: the mean over a batch k times as large has sqrt(k) times less
- * noise, and the factor sqrt(k) keeps the variance of the updates the same.
+ * as long as the gradient changes little in between. In the first epochs it changes a lot, hence the warm-up. linear
+ * keeps the mean of a run's updates the same. sqrt: the mean gradient over a batch k times as large has sqrt(k) times
+ * less noise, and the factor sqrt(k) keeps the variance of the updates the same.
  *
  * "Learning rate times the number of workers" is the linear rule with one worker's batch as the base batch: N workers
  * with batch b have the global batch N b, so k = N.
@@ -33,11 +33,11 @@
 
 typedef enum gs_lr_rule { GS_LR_NONE, GS_LR_LINEAR, GS_LR_SQRT } gs_lr_rule;
 
-enum { GS_BASE_BATCH = 128 /* the default batch for which a learning rate is meant */ };
+enum { GS_BASE_BATCH = 128 /* the default base batch */ };
 
 const char *gs_lr_rule_name(gs_lr_rule); /* "none", "linear", "sqrt" */
 
-/* `scaled` in the formula. batch, base_batch: samples, both > 0. */
+/* `scaled` in the formula. batch, base_batch: in samples, both > 0. */
 double gs_lr_scaled(gs_lr_rule, double lr, double batch, double base_batch);
 
 /* A run's rates. */

@@ -19,7 +19,7 @@ static bool is_valid(const gs_lr_schedule *s) {
     return valid;
 }
 
-/* A number without a sign; *text advances past it. */
+/* Read an unsigned number, and advance *text past it. */
 static bool read_number(const char **text, double *x) {
     char *end;
     if (**text < '0' || **text > '9' || strspn(*text, "0123456789.eE-+") < strcspn(*text, ",@")) return false;
@@ -28,7 +28,7 @@ static bool read_number(const char **text, double *x) {
     return true;
 }
 
-/* "30,60@0.1" */
+/* Read a text such as "30,60@0.1". */
 static bool read_drops(const char *text, gs_lr_schedule *s) {
     for (;; text++) {
         if (s->drops == GS_LR_DROPS || !read_number(&text, &s->drop[s->drops])) return false;

@@ -1,5 +1,5 @@
 /* How the learning rate changes during a run: a warm-up, then a schedule. Both are based on the rates that the batch
- * rule gives (optim/lr_rule.h), or without a rule on --lr.
+ * rule gives (optim/lr_rule.h) or, without a rule, on --lr.
  *
  *     base      gs_lr_at: the rule's `scaled`; without a rule, lr
  *     t         steps done, from 0, so that step t + 1 uses rate(t)
@@ -10,7 +10,7 @@
  *     t < T     with a rule:     from lr to the scaled rate (lr_rule.h)
  *               without a rule:  base (t + 1) / (T + 1), so that no step has rate 0, and base follows at t = T
  *     t >= T    constant         base
- *               step:A,B,...@F   base F^k, k: the number of the epochs A, B, ... done at t; counted from the run's
+ *               step:A,B,...@F   base F^k, k: how many of the epochs A, B, ... are done at t; counted from the run's
  *                                beginning, warm-up included
  *               linear           base + (final - base) p
  *               cosine           final + (base - final) (1 + cos(pi p)) / 2
@@ -18,10 +18,10 @@
  * final: --final-lr. The rate would reach it at t = N, in the step after the last one. It may be higher than base:
  * `linear` then tries all rates from base to final in one run (Smith's range test).
  *
- * All strategies use this schedule, with the step that a gradient belongs to as t; so does --sync async, where each
- * worker counts its own steps.
+ * All strategies use this schedule; t is the step to which a gradient belongs. With --sync async, each worker counts
+ * its own steps.
  *
- * Every worker computes the rates and must get the same bits. Therefore the cosine is computed with additions and
+ * Every worker computes the rates and must get the same bits. Therefore the cosine is computed only with additions and
  * multiplications: the last bit of cos() differs between C libraries.
  *
  * Sources. cosine: Loshchilov, Hutter, "SGDR: stochastic gradient descent with warm restarts" (ICLR 2017), equation 5
@@ -46,7 +46,7 @@ enum { GS_LR_DROPS = 8, GS_LR_SCHEDULE_TEXT = 256 /* bytes for any schedule as t
 /* The value of --schedule. All zero: constant. */
 typedef struct gs_lr_schedule {
     gs_lr_schedule_kind kind;
-    double factor;            /* for step: F, above 0, at most 1; otherwise 0, as all fields below */
+    double factor;            /* for step: F, above 0, at most 1; otherwise 0, like all the fields below */
     int drops;                /* for step: the number of epochs given, at least 1 */
     double drop[GS_LR_DROPS]; /* these epochs: above 0, increasing, may be fractional */
 } gs_lr_schedule;
@@ -54,7 +54,7 @@ typedef struct gs_lr_schedule {
 /* "constant", "linear", "cosine", "step:30,60@0.1". False: none of these. */
 bool gs_lr_schedule_read(const char *text, gs_lr_schedule *);
 
-/* The inverse. Returns `text`, or a string constant. */
+/* The schedule as text. Returns `text`, or a string constant. */
 const char *gs_lr_schedule_text(const gs_lr_schedule *, char *text, size_t size);
 
 /* Does the schedule end at --final-lr? */
@@ -67,9 +67,9 @@ typedef struct gs_lr_rates {
     gs_lr_plan plan; /* by the rule; without a rule, lr and no warm-up */
     gs_lr_schedule schedule;
     double final_lr;
-    double warmup;       /* T; if plan.warmup is 0, for the warm-up without a rule */
+    double warmup;       /* T of the warm-up without a rule, if plan.warmup is 0 */
     double epoch, steps; /* steps per epoch, and N */
 } gs_lr_rates;
 
-/* rate(step). If constant and without a warm-up, exactly gs_lr_at. */
+/* rate(step). For a constant schedule without a warm-up it is exactly gs_lr_at. */
 float gs_lr_of_step(const gs_lr_rates *, uint64_t step);

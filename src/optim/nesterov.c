@@ -2,8 +2,8 @@
  *
  *     g = dw / samples + weight_decay w;    v = momentum v + g;    w = w - lr (g + momentum v)
  *
- * SGD with momentum (sgd.c) steps by v. Here the step looks one velocity ahead: it is the next v if the next gradient
- * were the same. An overshooting velocity is therefore corrected one step earlier.
+ * SGD with momentum (sgd.c) steps by v. Here the step looks one velocity ahead: it is what the next v would be if the
+ * next gradient were the same. An overshooting velocity is therefore corrected one step earlier.
  *
  * Source: Nesterov, "A method of solving a convex programming problem with convergence rate O(1/k^2)" (Soviet
  * Mathematics Doklady 27, 1983); for networks Sutskever, Martens, Dahl, Hinton, "On the importance of initialization

@@ -17,12 +17,12 @@
  *
  * It is used for clipping by the global norm, like torch.nn.utils.clip_grad_norm_ (gs_optimizer_clip), and for the
  * per-tensor rates of lars.c and lamb.c. One batch with an unusually large gradient can throw the weights far away from
- * where training has brought them; a shorter step in the same direction does not. A norm that is infinite or NaN makes
+ * where training has brought them; a shorter step in the same direction cannot. A norm that is infinite or NaN makes
  * weights NaN, and the run diverges. Source: Pascanu, Mikolov, Bengio, "On the difficulty of training recurrent neural
  * networks" (ICML 2013).
  *
- * For an array in shards, a second call for each shard gets the largest `top` of all shards, and high and low are added
- * (gs_optimizer_clip_held). */
+ * For an array in shards, each shard is squared in a second call, which gets the largest `top` of all shards; the
+ * results high and low are added up (gs_optimizer_clip_held). */
 #pragma once
 
 #include "optim/optimizer.h"
@@ -34,6 +34,6 @@ double gs_norm_of(const gs_squares *);
 gs_status gs_norm(gs_device *, gs_mem x, size_t count, double *norm);
 
 /* Before an update of shards: compute the norm of all gradients for `clip`, and with a loss scale find out whether all
- * are finite. *may_update false: skip the update. Squares are added as integers, in units that suit the largest of all,
- * so the bits do not depend on which worker holds which shard. All workers call it. */
+ * are finite. *may_update false: skip the update. Squares are added as integers, in units that suit the largest
+ * gradient, so the bits do not depend on which worker holds which shard. All workers call it. */
 gs_status gs_optimizer_clip_held(gs_optimizer *, double samples, const gs_held *, bool *may_update);

@@ -4,14 +4,14 @@
 #include <string.h>
 #include "core/shard.h"
 
-enum { WINDOWS = 3 /* one may be written back while the next block is fetched into it */ };
+enum { WINDOWS = 3 /* for the block being updated and the two after it */ };
 
 /* A block that is being fetched or has arrived. */
 typedef struct block {
     size_t element, count; /* in each vector; count 0: none */
-    size_t weight;         /* index of the first of its weights */
+    size_t weight;         /* index of its first weight */
     int window;
-    uint64_t number; /* its last fetch */
+    uint64_t number; /* the number of its last fetch */
 } block;
 
 typedef struct gs_optimizer_offload {
@@ -95,7 +95,7 @@ static gs_status put_back(gs_optimizer *o, const block *b) {
     return weights ? d->ops->offload(d, weights + b->weight, a->weights[b->window], bytes, NULL) : GS_OK;
 }
 
-/* Update the parameters from `first` on whose vector elements are in block b. */
+/* Update the parameters whose vector elements are in block b, from index `first` on. */
 static gs_status update_block(gs_optimizer *o, const block *b, size_t first, float scale) {
     const gs_optimizer_offload *a = o->offload;
     gs_mem kept[GS_OPTIMIZER_VECTORS];
@@ -115,11 +115,11 @@ static gs_status update_block(gs_optimizer *o, const block *b, size_t first, flo
     return status;
 }
 
-/* Requests blocks until enough are ahead. */
+/* Before each update, requests blocks until enough are ahead. */
 gs_status gs_optimizer_offload_update(gs_optimizer *o, size_t first, size_t count, float scale) {
     gs_device *d = o->model->device;
     gs_optimizer_offload *a = o->offload;
-    /* in an update of a shard, weights and vectors have other offsets */
+    /* when a shard is updated, weights and vectors have different offsets */
     const size_t element = first + o->vector[0].at,
                  weight = first + (o->model->weights_in_windows ? 0 : o->model->weights.at);
     block list[WINDOWS] = {a->ahead};
@@ -161,7 +161,7 @@ gs_status gs_optimizer_map_vector(gs_optimizer *o, int i, size_t at, size_t coun
         *host = mapped;
         return GS_OK;
     }
-    a->ahead.count = 0; /* the fetched block may be changed now */
+    a->ahead.count = 0; /* the host may now change the block that was fetched */
     *host = a->host[i] + at;
     if (a->in_place) GS_TRY(d->ops->fetch(d, (gs_mem)GS_NONE, *host, count * sizeof **host, &number));
     return d->ops->settle(d);
@@ -174,7 +174,7 @@ gs_status gs_optimizer_unmap_vector(gs_optimizer *o, int i, size_t at, size_t co
     return d->ops->offload(d, host, (gs_mem)GS_NONE, count * sizeof *host, NULL);
 }
 
-/* Block by block, so that no more of the offloaded data is in memory at once. */
+/* Block by block, so that only one block of the offloaded data is in memory at a time. */
 gs_status gs_optimizer_copy_vector(gs_optimizer *o, int i, size_t at, size_t count, float *to,
                                    const float *from) {
     gs_device *d = o->model->device;

@@ -1,5 +1,5 @@
 /* --offload optimizer: the optimiser's vectors are stored outside the device's memory (alloc_offloaded). An update
- * needs each element once, in order, so they are fetched in blocks, two ahead of the block being updated:
+ * needs each element once, in order, so the vectors are fetched in blocks, two ahead of the block being updated:
  *
  *     block        | 0 | 1 | 2 | 3 | ...                             of each vector GS_OFFLOAD_BLOCK floats
  *
@@ -20,7 +20,7 @@
 
 enum { GS_OFFLOAD_BLOCK = 1 << 18 /* floats */ };
 
-/* Does this optimiser offload on this device? */
+/* Are this optimiser's vectors offloaded on this device? */
 bool gs_optimizer_offloads(const gs_optimizer_ops *, const gs_device *);
 
 /* Replaces o->vector: allocates o->vectors vectors of o->held floats each. GS_E_FILE, GS_E_MEMORY, GS_E_OPENCL. */

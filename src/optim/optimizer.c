@@ -114,7 +114,7 @@ gs_status gs_optimizer_update_part(gs_optimizer *o, double samples, size_t first
                       : gs_optimizer_update_watched(o, first, count, scale);
 }
 
-/* An array in which element `first` is at `place`: size_t wraps around. */
+/* An array whose element `first` is at `place`; its offset may wrap around. */
 static gs_mem array_of(gs_mem place, size_t first) {
     place.at -= first;
     return place;

@@ -4,7 +4,7 @@
 #include "core/shard.h"
 #include "optim/norm.h"
 
-/* Without gs_held: all parameters, or in a warm-up only as many as the vectors hold. */
+/* Part i of what this worker updates. Without gs_held, part 0 is all, or in a warm-up as much as the vectors hold. */
 static bool part_of(const gs_optimizer *o, int i, gs_held_shard *out) {
     const gs_model *m = o->model;
     if (o->divided && i < o->divided->parts) *out = o->divided->part[i];
@@ -38,8 +38,8 @@ bool gs_next_tensor_shard(const gs_optimizer *o, gs_tensor_shard *t) {
     return false;
 }
 
-/* Finds the largest square of each tensor. Undivided tensors also get their sum at once; divided ones in a second call
- * with `sums`, in units that suit the largest of all workers. Parts that several workers hold count once. */
+/* Find each tensor's largest element and, if the parameters are not divided, its sum of squares. If they are, a second
+ * call with `sums` adds squares, in units that suit the largest of all workers. Shared parts count once. */
 static gs_status add_squares(const gs_optimizer *o, bool of_gradients, bool sums) {
     int64_t *largest = o->squares, *high = largest + o->model->param_count,
             *low = high + o->model->param_count;

@@ -35,12 +35,13 @@ static inline bool gs_lifetime_has_gap(const gs_lifetime *l) {
     return l->resume > l->pause;
 }
 
-/* Add a buffer of `numbers` elements, 16-bit if `half`, without a gap. Returns its index; below 0: no memory. */
+/* Add a buffer of `numbers` elements, 16-bit if `half`, needed without a gap. Returns its index; below 0: no memory. */
 int gs_lifetimes_add(gs_lifetimes *, size_t numbers, bool half, int born, int dies);
 void gs_lifetimes_free(gs_lifetimes *);
 
 /* Choose the offsets. No buffer crosses a multiple of `most` floats, so each part between two multiples can be a
- * separate allocation; a longer buffer begins at one. *end: floats up to the end of the last buffer. GS_E_MEMORY. */
+ * separate allocation; a longer buffer begins at a multiple. *end: floats up to the end of the last buffer.
+ * GS_E_MEMORY. */
 gs_status gs_lifetimes_place(gs_lifetimes *, size_t most, size_t *end);
 
 /* The maximum number of floats needed at the same time: no placement needs fewer. */

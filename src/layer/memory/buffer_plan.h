@@ -1,14 +1,14 @@
-/* When a model needs which buffer. The offsets follow from these lifetimes (arena.h).
+/* Which buffers a model needs when. The offsets follow from these lifetimes (arena.h).
  *
  * When backward begins, the y of all layers exist. A layer's y is needed until the layers after it have computed their
  * dw, and by the layer itself if its own backward reads it. Gradients of activations are short-lived: a layer's dx is
  * the dy of the layer before it, and is free once that layer has computed its own dx. A dx can therefore reuse the
- * memory of a later layer's y, whose backward is done.
+ * memory of the y of a later layer, whose backward is done.
  *
  * The plan walks through backward once, when a model is bound. A layer takes a buffer for its dx, and its container
  * releases the dy's buffer.
  *
- *     residual   dx of the body, while dy is kept for the shortcut; dx over that of the body
+ *     residual   computes the body's dx while keeping dy for the shortcut; its own dx overwrites the body's
  *
  * The layers in a container without `plan_backward` share no buffers. */
 #pragma once
@@ -21,7 +21,7 @@ struct gs_buffer_plan {
     gs_lifetimes lifetimes;
     size_t max_batch;
     int now;   /* steps of backward done so far */
-    int rerun; /* the last of them that ran a forward again; 0: none */
+    int rerun; /* the last step that ran a forward again; 0: none */
 };
 
 /* The memory of these buffers: chunks of `most` floats each; the last chunk may be smaller. */
@@ -59,7 +59,7 @@ int gs_buffer_plan_backward(gs_layer *l, gs_buffer_plan *, int dy);
 /* True if the layer's own backward reads its y. */
 bool gs_layer_reads_y(const gs_layer *l);
 
-/* Backward runs the forward of l again here, before its next step: from then on, the y that it computes exist. */
+/* Plan that backward runs the forward of l again before its next step: the y that this computes exist from then on. */
 void gs_buffer_plan_rerun(gs_buffer_plan *, gs_layer *l);
 
 /* For containers: take a buffer for the container's own dx; release a buffer. */

@@ -34,7 +34,7 @@ static void join(values *v, int a, int b) {
     v->floats[a] = v->floats[a] || v->floats[b];
 }
 
-/* Statistics over some of the samples start inside the array, so a 16-bit sample must then fill whole floats. */
+/* Statistics over some samples start inside the array: would a 16-bit sample then start inside a float? */
 static bool begins_inside_a_float(const gs_layer *l) {
     return l->ops->depends_on_batch && gs_shape_size(l->in) % 2;
 }
@@ -81,7 +81,7 @@ static gs_status tell_layer(gs_layer *l, void *context) {
     return GS_OK;
 }
 
-/* A stage's x is that of its first layer, its y that of its last layer. */
+/* A stage's x is its first layer's x, and its y is its last layer's y. */
 static void find_ends(values *v, const gs_layer *root) {
     bool first = true;
     for (int i = 0; i < root->children && gs_layer_is_sequence(root); i++) {

@@ -1,6 +1,6 @@
 /* With a 16-bit precision (device->precision), a backend that supports it (`narrow` in backend.h) stores the
  * activations between layers, and their gradients, in 16 bits: half the bytes. Each operator computes in f32 and rounds
- * its results. The activations stored so:
+ * its results. These activations are stored in 16 bits:
  *
  *     x in f32 -> conv -> batch_norm -> relu -> conv -> ... -> linear -> logits in f32
  *                   |________ 16 bits _______|   |__ 16 bits __|

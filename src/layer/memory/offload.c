@@ -14,7 +14,7 @@ static gs_status look_for_buffers(gs_layer *l, void *found) {
     return GS_OK;
 }
 
-/* A layer that works in place (positions) changes the y of the preceding unit. */
+/* A layer that works in place (positions) belongs to the preceding unit, whose y it changes. */
 static bool begins_unit(const gs_layer *root, int i) {
     bool found = false;
     const gs_layer *c = root->child[i];

@@ -32,7 +32,7 @@ const char *gs_recompute_text(int which, char *text, size_t size) {
 
 /* ---- kinds of layers ---- */
 
-/* Is its y that of the layer before it, or written over that? */
+/* Is its y the y of the layer before it, or written over that y? */
 static bool has_no_y(const gs_layer *l) {
     return l->children == 0 && (l->ops->buffers == GS_VIEW || l->y_over_x);
 }
@@ -51,7 +51,7 @@ static void mark_whole(gs_layer *l) {
 
 static int tail_of(gs_layer *const *child, int first, int end, bool there);
 
-/* True if everything that backward needs from l can be computed without its y. there: its y is kept. */
+/* True if everything that backward needs inside l can be computed without l's y. there: l's y is kept. */
 static bool leaves_y(const gs_layer *l, bool there) {
     if (l->children == 0) return there || !gs_layer_reads_y(l);
     if (gs_layer_is_sequence(l)) return tail_of(l->child, 0, l->children, there) < l->children;
@@ -59,15 +59,15 @@ static bool leaves_y(const gs_layer *l, bool there) {
     return false;
 }
 
-/* Returns the first of the last children in first .. end - 1 that need not compute their y, because it is not read or
- * is kept. That is only the last child, and the one before it if the last child has no y of its own. */
+/* Of children first .. end - 1, those at the end need not compute their y if it is not read or is kept: only the last
+ * child, and the one before it if the last child has no y of its own. Returns the first such child, or `end`. */
 static int tail_of(gs_layer *const *child, int first, int end, bool there) {
     for (int i = end; i > first;) {
         const gs_layer *l = child[--i];
         if (!gs_layer_is_called(l)) continue;
         if (!leaves_y(l, there)) return end;
         if (!has_no_y(l)) return i;
-        there = there && l->ops->buffers == GS_VIEW; /* otherwise it is overwritten, so it was not read */
+        there = there && l->ops->buffers == GS_VIEW; /* otherwise this y is overwritten, so it is not read */
     }
     return first;
 }
@@ -81,7 +81,7 @@ static void mark_children(gs_layer *const *child, int first, int end, bool there
         if (gs_layer_is_called(child[i])) mark_inside(child[i], there);
 }
 
-/* Mark the layers whose y backward reads inside l, except l's own y; mark all if the container is not the library's. */
+/* Mark the layers inside l whose y backward reads, except for l's own y; mark all in a container from outside. */
 static void mark_inside(gs_layer *l, bool there) {
     if (l->children == 0 && (there || !gs_layer_reads_y(l))) return;
     if (!gs_layer_is_sequence(l) && !gs_layer_is_residual(l)) {
@@ -95,7 +95,7 @@ static void mark_inside(gs_layer *l, bool there) {
 
 /* ---- which layers are segments ---- */
 
-/* A layer that works in place, or that the one before it may fuse on some device, belongs to that one's segment. */
+/* A layer is in the same segment as the one before it if it works in place, or if some device may fuse the two. */
 static bool may_begin(const gs_layer *l) {
     return !l->other_stage && l->ops->buffers != GS_ELEMENT_WISE && !l->ops->fuse_into;
 }
@@ -120,12 +120,12 @@ static int end_of_segment(const gs_layer *root, int first) {
 typedef struct dropping {
     gs_lifetimes *lifetimes;
     int end;      /* the segment's end, in steps of forward */
-    bool *kept;   /* by index of the buffer: it is not dropped */
+    bool *kept;   /* kept[i]: buffer i is not dropped */
     size_t count; /* buffers kept; later, buffers dropped */
 } dropping;
 
-/* Keep the y of the last of these children, in whichever layer's buffer it is; also the y before an element-wise layer,
- * which may pass its x on, as dropout does in evaluation. True: no earlier layer must keep its y. */
+/* Keep the y of the last of these children, whichever layer's buffer holds it, and the y before an element-wise layer,
+ * which may pass its x on, as dropout does in evaluation. True: no earlier layer need keep its y. */
 static bool keep_y(gs_layer *const *child, int first, int end, dropping *d) {
     for (int i = end - 1; i >= first; i--) {
         const gs_layer *l = child[i];
@@ -158,7 +158,7 @@ static gs_status drop_y(gs_layer *l, void *context) {
 }
 
 /* Forward's steps come before step 0, in the order of the layers' numbers; a layer's y may be born earlier than needed.
- * The children of an unknown container may run in any order. */
+ * The children of an unknown container may run in any order, so their y are all born when it starts. */
 static void move_births(gs_layer *l, gs_lifetimes *lifetimes, int born) {
     const bool known = l->children == 0 || gs_layer_is_sequence(l) || gs_layer_is_residual(l);
     gs_lifetime *y = l->memory.y_buffer >= 0 ? &lifetimes->life[l->memory.y_buffer] : NULL;

@@ -1,8 +1,8 @@
 /* Activation checkpointing: forward keeps fewer activations, and backward computes the others again.
  *
- * Some runs of layers in the outermost sequence are segments. A segment keeps only its input x and its output, which is
- * the input of the next layer. When backward reaches a segment, it runs the segment's forward again, and then the
- * backward of its layers:
+ * Some groups of consecutive layers in the outermost sequence are segments. A segment keeps only its input x and its
+ * output, which is the input of the next layer. When backward reaches a segment, it runs the segment's forward again,
+ * and then the backward of its layers:
  *
  *     forward     x -> [ a . . . ] -> y -> [ b . . . ] -> z -> loss      x, y and z stay; a and b use the same memory
  *     backward                             [ b . . . ] <-                b again, then its backward
@@ -11,10 +11,10 @@
  * The second forward gives the same bits: dropout draws the same mask, batch_norm uses the statistics of the first
  * forward, and running statistics are unchanged. Training gives the same weights with and without checkpointing.
  *
- * Running it costs less than a whole forward. The last layers of a segment are not run again if backward does not read
- * their y: in "linear, gelu, linear" the second linear is skipped. A segment that ends the model is never run again,
- * since its backward follows its forward directly. A run of layers that keep only its input and output anyway is not a
- * segment.
+ * The second forward costs less than a whole one. The last layers of a segment are not run again if backward does not
+ * read their y: in "linear, gelu, linear" the second linear is skipped. A segment that ends the model is never run
+ * again, since its backward follows its forward directly. A group of layers that keeps only its input and output anyway
+ * is not a segment.
  *
  * Source: Chen, Xu, Zhang, Guestrin, "Training deep nets with sublinear memory cost" (arXiv 1604.06174, 2016). */
 #pragma once
@@ -22,7 +22,7 @@
 #include "layer/layer.h"
 #include "layer/memory/arena.h"
 
-/* The segments (gs_layer.recompute): each K layers of the outermost sequence, for K from 1; or: */
+/* The segments (gs_layer.recompute): every K layers of the outermost sequence, for K from 1; or: */
 enum {
     GS_RECOMPUTE_NONE = 0,
     GS_RECOMPUTE_ALL = 1,     /* each layer: nothing inside it is kept */
