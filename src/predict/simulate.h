@@ -11,7 +11,7 @@
  *     additions        gamma per byte: measured here, or given
  *     pauses           --jitter: the same workers pause in the same steps as in `train`
  *
- * The step is the one that `train` makes with the same --bucket and --layout. All replicas of a shard act like its
+ * The step is the one that `train` performs with the same --bucket and --layout. All replicas of a shard act like its
  * first one, and none has more samples than another. batch_norm's statistics are local. The batch grows with the
  * workers: each computes the same number of samples.
  *
@@ -31,8 +31,8 @@
 enum { GS_SIMULATED_STEPS = 50, GS_SIMULATED_WORKERS = 65536 };
 
 typedef struct gs_simulation {
-    /* Used: model, data, sync, bucket, wire, layout, link, jitter and seed; steps: 0 for the number above; batch: the
-     * global one, 0 for GS_SIMULATED_BATCH per worker. */
+    /* Used: model, data, sync, bucket, wire, layout, link, jitter and seed; steps (0: the number above); and the global
+     * batch (0: GS_SIMULATED_BATCH per worker). */
     gs_settings settings;
     int workers, hosts;
     gs_link inside; /* between workers on one host; settings.link connects hosts */
