@@ -44,8 +44,8 @@ static bool has_stage(const gs_worker *w) {
     return gs_has_stages(w) && w->train_set;
 }
 
-/* All stages of a pipeline compute the same blocks. *scored: true on the last stage, whose
- * stats then hold the loss. A worker that holds all layers gets logits. */
+/* All stages of a pipeline compute the same blocks. *scored: true on the last stage, whose stats then hold the loss.
+ * *logits: set on a worker that holds all layers. */
 static gs_status forward_block(gs_worker *w, const gs_dataset *set, size_t block, gs_pass *pass,
                                gs_mem *logits, bool *scored) {
     const size_t first = block * w->eval_block;

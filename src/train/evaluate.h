@@ -11,7 +11,7 @@ gs_status gs_evaluate_alone(gs_worker *, gs_result *);
 /* Bytes of the outputs of all layers for one sample. */
 gs_status gs_output_bytes(const char *model, gs_shape in, double *bytes);
 
-/* `usual` samples of `bytes` bytes each, halved until they take at most `most` bytes; at least 1. */
+/* How many samples of `bytes` bytes each take at most `most` bytes: `usual`, halved until they fit; at least 1. */
 size_t gs_samples_within(double most, size_t usual, double bytes);
 
 /* The number of samples that inference computes at once. It depends only on the model, not on the number of workers,

@@ -72,9 +72,9 @@ gs_status gs_exact_check(const gs_settings *s) {
 
 /* A worker's virtual shards in lockstep, for a model with batch_norm over the global batch.
  *
- * They cannot be computed sequentially, because the first batch_norm of each needs the sums of all. Each shard
- * therefore owns a replica of the model, with its own activations and gradients (the weights are shared), and runs
- * until the next sum. There they meet:
+ * The shards cannot be computed one after another, because the first batch_norm of each needs the sums of all. Each
+ * shard therefore owns a replica of the model, with its own activations and gradients (the weights are shared), and
+ * runs until the next sum. There they meet:
  *
  *     shard 0   forward ... batch_norm                     | ... batch_norm  ...
  *     shard 1                forward ... batch_norm: sum   |                 ... batch_norm: sum
@@ -85,7 +85,7 @@ gs_status gs_exact_check(const gs_settings *s) {
  * core and device. The last one computes the sum.
  *
  * To sum, all workers gather the values of all 8 shards, and add them in the order of the shards, in double. The bits
- * of the sums are therefore the same for any number of workers. So are the bits between the sums, each computed from
+ * of the sums are therefore the same for any number of workers. So are the bits of all other values, each computed from
  * one shard alone.
  *
  * The price is memory: for all of a worker's samples at once, and for each shard's gradients.
@@ -154,7 +154,7 @@ static gs_status sum(gs_virtual_shards *l, size_t count) {
     return GS_OK;
 }
 
-/* No shard returns before the last one has computed the sum, which stays until the last one computes another. */
+/* No shard returns before the last one has computed the sum, which stays valid until it computes the next one. */
 gs_status gs_virtual_shards_sum(void *worker, double *numbers, size_t count) {
     gs_virtual_shards *l = ((gs_worker *)worker)->virtual_shards;
     if (count > l->most) gs_bug("virtual shards: a sum of %zu numbers, not of at most %zu", count, l->most);
@@ -178,7 +178,7 @@ gs_status gs_virtual_shards_sum(void *worker, double *numbers, size_t count) {
 }
 
 static gs_status compute_all(gs_virtual_shards *l) {
-    GS_TRY(gs_error_again(&l->error)); /* otherwise a shard would begin while another accepts no more jobs */
+    GS_TRY(gs_error_again(&l->error)); /* else a shard would begin though another accepts no more jobs */
     for (int i = 0; i < l->shards; i++)
         GS_TRY(gs_jobs_give(l->shard[i].jobs, (gs_job){.run = compute, .context = &l->shard[i]}, NULL));
     for (int i = 0; i < l->shards; i++) (void)gs_jobs_wait_for_all(l->shard[i].jobs);

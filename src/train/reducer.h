@@ -27,7 +27,7 @@ typedef struct gs_reducer {
     gs_status (*add)(gs_worker *, int k);
     /* Replace gradients, layers' state and counts by their sums, as far as this worker needs them (see partition.h). */
     gs_status (*finish)(gs_worker *);
-    /* After the update: send new weights to workers that hold them but have not computed them. NULL: there are none. */
+    /* After the update: send new weights to workers that hold them but have not computed them. NULL: not needed. */
     gs_status (*gather)(gs_worker *);
     /* Called while other workers pass through a run of layers (partition->run) with samples, and this one has none: it
      * takes part in their collectives. May be NULL. */

@@ -33,7 +33,7 @@ typedef struct gs_state {
     int vectors;
     float *vector[GS_OPTIMIZER_VECTORS]; /* on the host, in the optimiser's order; NULL: not read yet */
     size_t params;                       /* floats in each */
-    float *weights;                      /* by persist/snapshots.h; otherwise NULL: see settings->load */
+    float *weights;                      /* set by persist/snapshots.c; otherwise NULL: see settings->load */
     struct cJSON *options;               /* {"optimizer": "adam", ...}, as on the command line */
 } gs_state;
 

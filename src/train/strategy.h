@@ -56,10 +56,10 @@ typedef struct gs_strategy {
 
 extern const gs_strategy gs_strategy_synchronous, gs_strategy_pipeline, gs_strategy_local, gs_strategy_async;
 
-/* Replace the strategy of runs with this name, to try one in the running framework (lessons/). The name is that of a
- * strategy, or "zero" or "exact", which are otherwise synchronous; the first that is set of --pipeline, --zero and
- * --exact determines a run's name. NULL restores the built-in one. The new strategy must live as long as it is used.
- * Call this before other threads start. GS_E_USAGE: no strategy has this name, or the new one has a different name. */
+/* Replace the strategy of runs with this name, to try one in the running framework (lessons/). `name` is a strategy's,
+ * or "zero" or "exact", which are otherwise synchronous. The first of --pipeline, --zero and --exact that is set
+ * determines a run's name. NULL restores the built-in one. The new strategy must live as long as it is used. Call this
+ * before other threads start. GS_E_USAGE: no strategy has this name, or the new one has a different name. */
 gs_status gs_strategy_replace(const char *name, const gs_strategy *);
 
 /* The strategy that these settings select. */
@@ -95,8 +95,8 @@ int gs_batch_shards(const gs_settings *, int workers);
 /* The scheme that these settings select for sums. GS_E_USAGE: the message lists what --sync accepts. */
 gs_status gs_find_scheme(const gs_settings *, const gs_sync_scheme **out);
 
-/* How a run with this layout sums gradients: "ring"; "all-reduce among the 2 replicas of each stage"; "reduce-scatter,
- * then all-gather of the new weights"; "none among replicas, as there is one". */
+/* How this worker's run sums gradients: "ring"; "all-reduce among the 2 replicas of each stage"; "reduce-scatter, then
+ * all-gather of the new weights"; "none among replicas, as there is one". */
 enum { GS_SUMS_TEXT = 200 };
 const char *gs_sums_text(const gs_worker *, char text[GS_SUMS_TEXT]);
 

@@ -1,4 +1,4 @@
-/* The begin and end of everything that a worker does in some steps, thread by thread.
+/* When everything that a worker does in some steps begins and ends, thread by thread.
  *
  *     row 0, compute   | step 4                                                                        |
  *                      | load | forward                | backward               | sync       | update |
@@ -48,7 +48,7 @@ typedef enum gs_span_kind {
     GS_SPAN_UNIT_REDUCE,    /* ZeRO: reduce-scatter of a unit's gradients */
     GS_SPAN_UNIT_WEIGHTS,   /* a window holds the unit's weights; bytes: of the whole unit */
     GS_SPAN_UNIT_GRADIENTS, /* a window holds the unit's gradients */
-    GS_SPAN_TP_CALL, /* --tensor, in a layer's span; count: of all ranks' array; index: gs_tensor_collective */
+    GS_SPAN_TP_CALL, /* --tensor, in a layer's span; count: all ranks' elements; index: gs_tensor_collective */
     GS_SPAN_FETCH,   /* --offload; index: gs_memory_kind */
     GS_SPAN_OFFLOAD, /* index as above */
     GS_SPANS

@@ -47,7 +47,7 @@ static gs_status checksum_of_weights(gs_worker *w, uint32_t *sum) {
     return gs_model_unmap_weights(w->model, host);
 }
 
-/* Options that a rank runs with or without; messages say which. */
+/* True for an option that a rank runs either with or without; messages say which. */
 static bool is_switch(const gs_run_option *o) {
     return o->kind == GS_OPTION_FLAG || o->kind == GS_OPTION_KEEP || o->agreement == GS_ALL_OR_NONE;
 }

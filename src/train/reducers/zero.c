@@ -37,7 +37,7 @@ typedef struct zero_reducer {
     size_t held_weights, held_gradients; /* in floats, including windows */
     gs_jobs *jobs;
     gs_layer_hooks hooks;
-    int most;       /* passes in this step so far, on the worker with most samples */
+    int most;       /* passes in this step so far, on the worker with the most samples */
     float *sum;     /* for the largest part of a unit, if passes add to earlier ones; otherwise NULL */
     float *arrived; /* for all workers' parts, if added in the order of a tree; otherwise NULL */
 } zero_reducer;
@@ -270,7 +270,7 @@ static gs_status need(zero_reducer *z, int unit, const gs_pass *pass) {
     return gs_jobs_wait(z->jobs, z->unit[unit].gathering);
 }
 
-/* Wait for a unit's weights, and request those of the next unit into the other window, whose unit is done. */
+/* Wait for a unit's weights, and request the next unit's into the other window, whose earlier unit is done. */
 static gs_status bring_weights(zero_reducer *z, int unit, const gs_pass *pass, bool backward) {
     const gs_partition_unit *u = z->own->unit;
     const int next = backward ? unit - 1 : unit + 1;

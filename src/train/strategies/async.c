@@ -61,11 +61,11 @@ typedef struct server {
     int waiting, *who;     /* number of gradients waiting, and room for their ranks */
     uint64_t before;       /* steps in earlier epochs */
     float stats[GS_STATS]; /* sums over the epoch's gradients */
-    gs_staleness seen;     /* its counts are also the clocks' */
+    gs_staleness seen;     /* the clocks share its counts */
     gs_error error;
 } server;
 
-/* Serves all workers of w->comm, with the weights and the optimiser of `w`. On failure *out may be freed. */
+/* Create a server for all workers of w->comm, with w's weights and optimiser. Free it even after a failure. */
 static gs_status server_create(gs_worker *w, server **out) {
     const size_t workers = (size_t)w->comm->size, bound = (size_t)w->settings->staleness;
     void *initial;
@@ -311,7 +311,7 @@ static gs_status message(const async *a, float *data, int peer, bool receives, i
     return GS_OK;
 }
 
-/* One worker's epoch, seen from rank 0. */
+/* Serve one worker for an epoch, on rank 0. */
 static gs_status serve(const async *a, int rank) {
     const int row = GS_ROW_SERVER + rank;
     server *s = a->server;
