@@ -133,7 +133,7 @@ typedef struct pipeline_worker {
     gs_stages cut;
     int stage;
     gs_instructions *list; /* [p]: the lists of all stages; this worker executes list[stage] */
-    size_t *sent;          /* [p]: number of each list's instructions that are known, by messages, to be done */
+    size_t *sent;          /* [p]: number of each list's instructions known, by messages, to be done */
     kept_message *kept;
     chunk *chunk;            /* [v] */
     const gs_partition *own; /* the worker's */
