@@ -63,7 +63,7 @@ typedef enum gs_axis {
 
 typedef struct gs_groups {
     gs_layout layout;
-    gs_coordinates coordinates; /* this worker's */
+    gs_coordinates coordinates; /* of this worker */
     gs_comm *comm[GS_AXES];     /* this worker's rank in each is its coordinate on that axis */
     bool met; /* true once the others are ready; before, in a warm-up, layers sum nothing in GS_TP */
 } gs_groups;

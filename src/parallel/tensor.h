@@ -12,7 +12,7 @@
  *     backward: dy is the same on all ranks; dx = dx_0 + dx_1, an all-reduce before the first layer
  *
  * These all-reduces are the operators g and f of Shoeybi et al. Before attention, w1 holds the rows of q, k and v for
- * some of the heads. A transformer block has two pairs, so it takes two all-reduces of its tokens' vectors in forward
+ * some of the heads. A transformer block has two pairs, so it needs two all-reduces of its tokens' vectors in forward
  * and two in backward. All ranks compute every other layer from the same numbers, so the gradients of its weights, and
  * of b2, are the same on all ranks and need no sum.
  *

@@ -33,7 +33,7 @@ const char *gs_state_option(const gs_state *, const char *name);
 gs_status gs_state_check_option(const char *path, const gs_state *, const struct gs_run_option *,
                                 const gs_settings *);
 
-/* GS_E_USAGE: settings->model is not the file's. Call this before reading the weights, which would then not fit. */
+/* GS_E_USAGE: settings->model differs from the file's. Call this before reading the weights, which would not fit. */
 gs_status gs_state_check_model(const gs_settings *, const gs_weights_info *, gs_shape in);
 
 /* Check everything else, and read the vectors. GS_E_USAGE, GS_E_SHAPE, GS_E_FORMAT, GS_E_MEMORY. */

@@ -78,7 +78,7 @@ static gs_status add_call(gs_dry_run *r, const gs_comm *comm, gs_dry_run_item it
     return add(r, item);
 }
 
-/* A collective of `comm`, or a message between two of its ranks. */
+/* Record a collective of `comm`, or a message between two of its ranks. */
 static gs_status add_operation(gs_dry_run *r, const gs_comm *comm, const gs_call *call) {
     const gs_virtual_op op = call->operation == GS_SEND   ? GS_VIRTUAL_SEND_ONE
                              : call->operation == GS_RECV ? GS_VIRTUAL_RECV_ONE
@@ -169,7 +169,7 @@ void gs_dry_run_free(gs_dry_run *r) {
 
 /* ---- a worker's calls ---- */
 
-/* A copy of the weights, like the one that gs_read_weights makes (train/hooks.c). */
+/* Record a copy of the weights, like the one that gs_read_weights makes (train/hooks.c). */
 static gs_status dry_weights(gs_worker *w) {
     GS_TRY(gs_book_host(w, GS_MEMORY_WEIGHTS, &w->model, gs_model_whole(w->model)->saved * sizeof(float)));
     return gs_partition_weights(w, NULL);

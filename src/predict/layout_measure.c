@@ -146,7 +146,7 @@ static gs_status call_as_in_a_run(caller *c) {
     return gs_jobs_wait(c->jobs, number);
 }
 
-/* The mean seconds of `calls` calls, from the common start until the last worker has finished. */
+/* *seconds: per call, the mean of `calls` calls from the common start until the last worker has finished. */
 static gs_status make_round(caller *c, int calls, double *seconds) {
     double start;
     GS_TRY(gs_ranks_begin(c->all, &c->b->measured->settings->link, &start));

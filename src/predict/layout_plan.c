@@ -193,7 +193,7 @@ static double rest_of(const prediction *p, const stage *g) {
            p->busy * (m->update * g->params + p->batch * (m->data + (room ? 0 : m->loader)));
 }
 
-/* The last worker of a tensor group holds the largest part of a vocabulary. */
+/* A tensor group is represented by its last worker, which holds the largest part of a vocabulary. */
 static gs_status add_stage(prediction *p, int number, gs_layout_cost *out) {
     const gs_layout *l = &p->layout;
     const int rank = gs_rank_at(l, (gs_coordinates){0, l->tp - 1, number}), all = l->dp * l->tp;

@@ -10,9 +10,9 @@
  *     f         seconds of a pass: forward and backward of the worker's layers, each measured at the pass's exact size
  *               (predict/times.h), while as many workers measure as would compute at once. In a tensor group the shard
  *               is measured: half of a convolution's channels take more than half the time, and an undivided layer
- *               takes all of it. If workers meet in each layer (T > 1, or batch_norm with global statistics), f is the
- *               slowest worker's. Replicas that meet only in the sum, each on its own core, take as long as the one on
- *               the slowest core. If passes differ in size, f is their mean
+ *               takes the full time. If workers meet in each layer (T > 1, or batch_norm with global statistics), f is
+ *               that of the slowest worker. Replicas that meet only in the sum, each on its own core, take as long as
+ *               the one on the slowest core. If passes differ in size, f is their mean
  *     c         threads that take turns on a core, N t / C; or workers on an OpenCL device, if that is more; at least 1
  *     g         seconds of a pass: sums and gathers of a tensor group, batch_norm's sums over replicas, and messages
  *               between stages, whose sender and receiver each count half of an exchange. A dry run lists these calls
@@ -20,10 +20,10 @@
  *     V         virtual time of the schedule's instructions (parallel/virtual_time.h), with each stage's own f + g
  *     f_s       f of stage s: with fewer cores than workers, the work of all stages bounds the step
  *     sums      seconds of the layout's sums of gradients over replicas: an all-reduce, or reduce-scatters and
- *               all-gathers of ZeRO's units; measured like g. In each pass --zero 2 makes the former, --zero 3 both, in
- *               a thread beside the computing worker. If this thread has a core (N (t + 1) <= C), only its time beyond
- *               m f counts; otherwise all of it, since it takes a core from a worker. Workers without such a thread (on
- *               OpenCL, in a group, with global statistics) make these calls themselves, so all their time counts
+ *               all-gathers of ZeRO's units; measured like g. --zero 2 reduce-scatters in each pass, --zero 3 also
+ *               gathers, in a thread beside the worker. If this thread has a core (N (t + 1) <= C), only its time
+ *               beyond m f counts; otherwise all of it, since it takes a core from a worker. Workers without a thread
+ *               (on OpenCL, in a group, with global statistics) make these calls themselves, so all their time counts
  *     update    seconds per parameter, measured, times the worker's parameters; with ZeRO, 1/D of them
  *     data      B / D times the seconds to transfer a sample to the device and, if the loader's thread has no core of
  *               its own, to load it
@@ -51,7 +51,7 @@ typedef struct gs_layout_share {
 gs_status gs_layout_share_of(const gs_settings *, const gs_model *plan, int workers, int rank,
                              gs_layout_share *out);
 
-/* The shard of the model `plan` on rank `rank` of a tensor group; must be freed. GS_E_USAGE, GS_E_MEMORY. */
+/* Create the shard of the model `plan` for rank `rank` of a tensor group; must be freed. GS_E_USAGE, GS_E_MEMORY. */
 gs_status gs_layout_tp_model(const gs_settings *, const gs_model *plan, int rank, gs_model **part);
 
 /* Settle the settings for `workers` workers in memory->settings, and open the data, without a run. *plan is the model.

@@ -93,7 +93,7 @@ static bool set_micro_batch(const gs_memory_plan *p, int degree, gs_settings *s,
     return true;
 }
 
-/* In a pipeline, two, four or eight times as many micro-batches; at most one per sample. */
+/* In a pipeline, make two, four or eight times as many micro-batches; at most one per sample. */
 static bool set_micro_batches(const gs_memory_plan *p, int degree, gs_settings *s, gs_memory_option *o) {
     const int now = gs_passes(&p->settings), share = (int)(p->batch / (size_t)p->layout.dp);
     if (p->layout.pp == 1 || p->settings.exact || degree > 2 || now << degree >= share) return false;

@@ -44,8 +44,8 @@ typedef struct gs_memory_plan {
     double set_bytes; /* of both data sets in host memory, once per process; 0: pictures in files */
 } gs_memory_plan;
 
-/* The plan of a run with these settings. Fails as gs_train does before its first step. With settings->processes, all
- * processes are assumed to have the same devices. *plan must be freed even after an error. */
+/* Plan a run with these settings. Fails as gs_train does before its first step. With settings->processes, all processes
+ * are assumed to have the same devices. *plan must be freed even after an error. */
 gs_status gs_memory_plan_create(const gs_settings *, gs_memory_plan *plan);
 
 /* Change *s to settings for one worker on the first device, whose name is written to `device`: no layout, and nothing
@@ -53,7 +53,7 @@ gs_status gs_memory_plan_create(const gs_settings *, gs_memory_plan *plan);
 gs_status gs_settings_alone(gs_settings *s, char device[48]);
 void gs_memory_plan_free(gs_memory_plan *);
 
-/* The plan for this process's workers, or with `all` for all workers, assuming that all processes have the same
+/* Plan the memory of this process's workers, or with `all` for all workers, assuming that all processes have the same
  * devices. The settings may differ from the run's own. GS_E_USAGE: they do not work together. *plan must be freed even
  * after an error, and before the run. */
 gs_status gs_run_dry(struct gs_run *, const gs_settings *, bool all, gs_memory_plan *plan);
@@ -91,7 +91,7 @@ double gs_memory_bytes_each(const gs_memory_plan *, char *text, size_t size);
  * process may use (core/usable.h). Other devices' memory is unknown: GS_E_USAGE without max_memory. */
 gs_status gs_memory_limit(gs_settings *);
 
-/* GS_E_MEMORY: a worker needs more than settings->max_memory. The message names the largest kinds, and the options that
- * would make it fit, cheapest first. With settings->fit, the cheapest of these are set in *settings instead, *plan is
- * replaced by the plan with them, and `why` says what was chosen and why; otherwise `why` is "". size: GS_FIT_TEXT. */
+/* GS_E_MEMORY: a worker needs more than settings->max_memory. The message names the largest kinds of memory, and
+ * options that would suffice, cheapest first. With settings->fit, the cheapest of these are set in *settings instead,
+ * *plan becomes the plan with them, and `why` tells the choice and its reason; else `why` is "". size: GS_FIT_TEXT. */
 gs_status gs_memory_check(gs_settings *, gs_memory_plan *plan, char *why, size_t size);

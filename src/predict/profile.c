@@ -163,8 +163,8 @@ static double bytes_of(const gs_layer *l, gs_direction direction, double n) {
     return 4 * (read + in + (params > 0 ? 2 * params + (l->needs_dx ? in + weights : 0) : 0));
 }
 
-/* Counted as gs_model counts: dx takes as much as forward, and dw with db as much again. A relu or pooling that an
- * earlier layer computes counts in that earlier layer. */
+/* Counted as gs_model counts: dx needs as many operations as forward, and dw and db together need as many again. A relu
+ * or pooling that an earlier layer computes counts in that earlier layer. */
 static double flops_of(const gs_layer *l, int direction, double n) {
     bool learns = gs_layer_weights(l) > 0;
     const gs_epilogue then = l->epilogue;

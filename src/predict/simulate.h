@@ -91,10 +91,10 @@ typedef struct gs_simulated {
     double step;    /* seconds: the median of worker 0's steps; without --jitter, of all but the first */
     double mean;    /* of the same steps */
     double compute; /* of the worker that computes longest, without pauses */
-    double communication; /* seconds in sums and messages, including waits, of the worker with the most */
+    double communication; /* seconds in sums and messages, including waits: the maximum over all workers */
     double exposed;       /* step - compute, at least 0 */
     double speed_up, efficiency; /* N x compute of a whole model / step; this / N */
-    double sent_most;            /* bytes of the worker that sends most */
+    double sent_most;            /* maximum number of bytes that a worker sends */
     double between, inside;      /* bytes from all workers, to other hosts and within their own */
     double formula; /* seconds of the sums by the scheme's formula; NAN: no formula, or a layout */
     int buckets;

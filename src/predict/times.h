@@ -8,7 +8,7 @@
  *
  * The cores of a machine share its memory and some of its caches: a core is slower while others are busy. Several
  * threads (peers) can therefore measure the same layers at the same time. They begin each layer's forward and backward
- * together. Each turn gives two times per layer: the mean of all threads, and the slowest thread's.
+ * together. Each turn gives two times per layer: the mean over all threads, and that of the slowest thread.
  */
 #pragma once
 

@@ -98,7 +98,7 @@ static bool has_no_stop(const gs_worker *w) {
     return has_stage(w) || w->groups.layout.tp > 1 || w->settings->zero > 2;
 }
 
-/* After a signal a worker skips its remaining blocks, and includes the request to stop in the sum over all workers. */
+/* True after a signal: the worker skips its remaining blocks, and adds the request to stop to the sum over workers. */
 static bool stops_before(const gs_worker *w, float *stats) {
     if (!gs_stop_requested || has_no_stop(w)) return false;
     stats[GS_STAT_STOP] = 1;

@@ -2,7 +2,7 @@
  * lists them. The code for steps, epochs and models calls all hooks, and names none.
  *
  * The settings determine which hooks are active, and all ranks share them. A hook may therefore make collective calls,
- * except in `wish`, and in `loaded`, since ranks have different numbers of micro-batches.
+ * except in `wish`, and in `loaded`, because ranks have different numbers of micro-batches.
  */
 #pragma once
 

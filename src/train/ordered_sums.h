@@ -56,7 +56,7 @@ typedef struct gs_ordered_sums {
     int leaves;                           /* leaves of this worker in each step; 0 without --exact */
     float *level[GS_ORDERED_SUMS_LEVELS]; /* sums waiting for their neighbour */
     size_t floats;                        /* total in all levels */
-    const gs_device *device;              /* the worker's */
+    const gs_device *device;              /* the worker's device */
 } gs_ordered_sums;
 
 /* Create worker->ordered_sums for leaves of `count` floats each. GS_E_MEMORY. */

@@ -30,7 +30,7 @@ static size_t largest_layer(const gs_model *m, int begin, int end) {
     return most;
 }
 
-/* Layers that backward recomputes need all their weights at the same time (layer/memory/recompute.h). */
+/* True if backward recomputes both in one segment, which needs all its weights at once (layer/memory/recompute.h). */
 static bool of_one_segment(const gs_model *m, int a, int b) {
     return m->net->child[a]->memory.segment &&
            m->net->child[a]->memory.segment == m->net->child[b]->memory.segment;

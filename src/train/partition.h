@@ -98,7 +98,7 @@ gs_status gs_partition_bind(const gs_partition *, gs_layer *);
 /* Fill worker->partition.update, once the worker's arrays exist. */
 gs_status gs_partition_list(struct gs_worker *);
 
-/* The offset of a parameter or a state in this worker's arrays of whole units; false: the worker does not hold it. */
+/* *at: the offset of a parameter or state in this worker's arrays of whole units; false: it is not held. */
 bool gs_partition_find(const gs_partition *, const gs_param *, size_t *at);
 
 /* Gather vector i of the optimiser. All workers call it, between two steps. The first one receives the vector in

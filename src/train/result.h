@@ -45,7 +45,7 @@ void gs_step_times_ended(gs_step_times *, double now, bool counts);
 double gs_step_times_median(const gs_step_times *);
 
 /* The result of a step or an evaluation: sums over the global batch, equal on all workers. If workers do not
- * synchronise in each step, a step's sums are this worker's only, but an epoch's are those of all workers. */
+ * synchronise in each step, a step's sums cover only this worker, but an epoch's sums cover all workers. */
 typedef struct gs_score {
     double loss, correct, samples; /* a sample with many labels counts once for each */
     bool stop;                     /* a worker was asked to stop: all end after this step */

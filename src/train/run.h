@@ -85,7 +85,7 @@ gs_status gs_run_start(gs_run *);
  * and so do all later calls, at once. */
 gs_status gs_run_do(gs_run *, gs_status (*work)(gs_run_worker *));
 
-/* Each worker's first work: open its device, create its replica, and check that all ranks have the same settings. */
+/* Each worker's first `work`: open its device, create its replica, and check that all ranks have the same settings. */
 gs_status gs_run_open_worker(gs_run_worker *);
 
 /* Free each worker in its thread, and end the threads. */

@@ -21,5 +21,5 @@ size_t gs_pipeline_micro_batch(const gs_settings *, size_t batch, int workers);
 /* Cut a model; a tensor group's shard of a model is cut like the whole model. GS_E_USAGE. */
 gs_status gs_stages_cut(const gs_settings *, const gs_model *, int micro_batches, gs_stages *);
 
-/* The stages of a worker's pipeline. */
+/* Find the stages of a worker's pipeline. */
 gs_status gs_stages_of(const gs_worker *, gs_stages *);

@@ -92,7 +92,7 @@ int gs_model_parallel_size(const gs_settings *);
 /* The number of parts of a batch: the leaves with --exact, otherwise one per replica. */
 int gs_batch_shards(const gs_settings *, int workers);
 
-/* The scheme that these settings select for sums. GS_E_USAGE: the message lists what --sync accepts. */
+/* Find the scheme that these settings select for sums. GS_E_USAGE: the message lists what --sync accepts. */
 gs_status gs_find_scheme(const gs_settings *, const gs_sync_scheme **out);
 
 /* How this worker's run sums gradients: "ring"; "all-reduce among the 2 replicas of each stage"; "reduce-scatter, then
@@ -145,5 +145,5 @@ static inline gs_score gs_score_of(const float stats[GS_STATS]) {
 gs_status gs_step_begins(gs_worker *);
 void gs_step_ends(gs_worker *);
 
-/* A phase has ended. It took the time since the previous phase ended. */
+/* Record that a phase has ended. It took the time since the previous phase ended. */
 gs_status gs_phase_ends(gs_worker *, gs_phase);

@@ -69,7 +69,7 @@ typedef struct gs_worker {
     gs_virtual_shards *virtual_shards;      /* if its leaves are computed together; otherwise NULL */
     bool in_step;                           /* false: it may be testing */
     struct gs_tensor_worker *tensor;        /* with --tensor (train/tensor.c); otherwise NULL */
-    const struct gs_strategy *strategy;     /* how it makes a step (strategy.h) */
+    const struct gs_strategy *strategy;     /* how it performs a step (strategy.h) */
     void *strategy_state;                   /* the strategy's own data, from create to free */
     const struct gs_reducer *reducer;       /* how gradients are summed (reducer.h); NULL: by the strategy */
     void *reducer_state;                    /* the reducer's own data, from create to free */

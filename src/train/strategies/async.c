@@ -35,7 +35,7 @@
 
 /* ---- the server ----
  *
- * The server holds the weights, and workers come and go at their own pace. It has no thread of its own: a thread that
+ * The server holds the weights, and workers come and go at their own pace. It has no separate thread: a thread that
  * delivers a gradient (server_exchange) takes the lock, updates, and reads the weights. The server is the data that the
  * lock protects.
  *
@@ -55,7 +55,7 @@ typedef struct server {
     gs_mem weights;    /* followed by the layers' state */
     gs_mem velocity, gradient;
     size_t params, saved;    /* floats in the model, without and with the state */
-    const gs_worker *worker; /* rank 0's */
+    const gs_worker *worker; /* of rank 0 */
     gs_clocks clocks;
     float **given;         /* [rank]: its gradient while waiting to be applied */
     int waiting, *who;     /* number of gradients waiting, and room for their ranks */
@@ -147,10 +147,10 @@ static float *sum_of_given(server *s) {
     return sum;
 }
 
-/* One update of the weights. The gradient of a share s of the global batch makes a share s of a step. It is divided by
+/* Update the weights once. The gradient of a share s of the global batch makes a share s of a step. It is divided by
  * the size of the whole batch, weight decay is multiplied by s, and the velocity decays by m^s, so that N shares decay
- * it as much as one step. At this learning rate a gradient g finally moves the weights as far as in the synchronous
- * step, lr g (1 + m + m^2 + ...) = lr g / (1 - m):
+ * it as much as one step. At this learning rate a gradient g moves the weights, in the end, as far as in the
+ * synchronous step, lr g (1 + m + m^2 + ...) = lr g / (1 - m):
  *
  *     v = m^s v + g + s decay W;    W -= lr (1 - m^s) / (1 - m) v           s = 1: the synchronous step
  *
@@ -202,7 +202,7 @@ static gs_status read_expected(server *s, size_t step, bool later, float *data) 
     return ops->unmap(s->device, s->velocity, velocity);
 }
 
-/* A worker that was asked to stop does not wait, unless every step needs all workers. */
+/* True if the worker may continue. If asked to stop, it does not wait, unless every step needs all workers. */
 static bool may_go_on(const server *s, int rank) {
     bool stopping = s->stats[GS_STAT_STOP] > 0 && s->clocks.bound > 0;
     return gs_clocks_may_go_on(&s->clocks, rank) || stopping;
@@ -302,7 +302,7 @@ static bool is_stop(const async *a, const float *data) {
     return data[a->saved + GS_STAT_STOP] > 0;
 }
 
-/* A message for a worker's step `step`, to or from `peer`, in the thread that row `row` of the timeline shows. */
+/* Send or receive a message of a worker's step `step`, in the thread that row `row` of the timeline shows. */
 static gs_status message(const async *a, float *data, int peer, bool receives, int row, uint64_t step) {
     gs_comm *c = a->worker->comm;
     const double start = gs_seconds();

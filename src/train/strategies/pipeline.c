@@ -13,9 +13,9 @@
  *     pipeline 0    worker 0  ->  worker 2        gradients are summed over the same stage
  *     pipeline 1    worker 1  ->  worker 3        in all pipelines: 0 + 1, 2 + 3
  *
- * The weights after a step are those of one worker with --accumulate M, up to rounding. With --exact the micro-batches
- * are the virtual shards: each gradient is computed alone and joins their tree (../ordered_sums.h), which gives the
- * bits of one worker. A stage's layers compute the same as in a whole model; messages change no bit.
+ * The weights after a step equal those of one worker with --accumulate M, up to rounding. With --exact the
+ * micro-batches are the virtual shards: each gradient is computed alone and joins their tree (../ordered_sums.h), which
+ * gives the bits of one worker. A stage's layers compute the same as in a whole model; messages change no bit.
  *
  * `tied` (layer/tied.c) is in the last stage, and its table in the first. The last stage holds a copy. It sends its
  * part of the gradient to the first stage, which adds its own part, updates, and sends the table back. With --exact the
@@ -136,7 +136,7 @@ typedef struct pipeline_worker {
     size_t *sent;          /* [p]: number of each list's instructions known, by messages, to be done */
     kept_message *kept;
     chunk *chunk;            /* [v] */
-    const gs_partition *own; /* the worker's */
+    const gs_partition *own; /* the worker's partition */
     gs_input *input;         /* [inputs]: samples and targets of micro-batch k are in [k % inputs] */
     int inputs;
     gs_micro_batch *micro_batch; /* [m]: for this step; n 0: empty */
