@@ -139,8 +139,8 @@ static gs_status jobs(const gs_worker *w, int room, gs_jobs **out) {
     return room > 0 ? gs_jobs_create_dry(told, dry_run_of(w), out) : gs_jobs_create(0, out);
 }
 
-/* A micro-batch as large as one of the two before it tells a dry run for memory nothing new. It is skipped, unless it
- * is the last of its part or the model is divided into stages. */
+/* A micro-batch as large as one of the two before it adds nothing to a dry run for memory. It is skipped, unless it is
+ * the last of its part or the model is divided into stages. */
 static gs_status next_piece(gs_worker *w, const gs_loaded **next) {
     gs_dry_run *r = dry_run_of(w);
     gs_micro_batch *p = &r->loaded.micro_batch;

@@ -131,7 +131,7 @@ typedef struct profiler {
     gs_layer_watcher watcher;
     gs_update_watcher updates;
     timed *layer;              /* [layers], by its number */
-    double inside;             /* seconds in layers inside the current one: its own time is the rest */
+    double inside;             /* seconds in layers inside the current one, whose own time is the rest */
     gs_profile_row *own[ROWS]; /* sums over all steps, until measure_rows divides them by their number */
     double mark;
     double waited;               /* seconds waited for the loader before `steps` began */

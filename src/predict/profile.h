@@ -81,8 +81,8 @@ gs_status gs_profile_run(const gs_settings *, double seconds, gs_profile *out);
 void gs_profile_free(gs_profile *);
 
 /* After gs_profile_run with the same settings: time the same layers with the plain loops, in one CPU thread, and store
- * the result in the rows' `plain`. Takes about `seconds`, but at least three steps, which may be minutes. Call it only
- * where gs_backend_replace may be called. */
+ * the result in the rows' `plain`. Takes about `seconds`, but at least three steps, which may be minutes. Call this
+ * only where gs_backend_replace may be called. */
 gs_status gs_profile_plain(const gs_settings *, double seconds, gs_profile *);
 
 /* Sentences about loader, step and sample_bytes, in lines of at most 80 columns (profile_verdict.c). */

@@ -5,7 +5,7 @@
 #include "train/worker.h"
 
 /* Evaluate the test set for gs_eval: loss, accuracies, speed, and with settings->confusion also the matrix and the
- * worst samples. All workers call it. GS_E_DIVERGED: the loss is not finite. */
+ * worst samples. Call this on all workers. GS_E_DIVERGED: the loss is not finite. */
 gs_status gs_evaluate_alone(gs_worker *, gs_result *);
 
 /* Bytes of the outputs of all layers for one sample. */

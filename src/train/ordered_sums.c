@@ -114,7 +114,7 @@ struct gs_virtual_shards {
     gs_error error; /* of the first shard that failed; the others then fail too */
 };
 
-/* Call it with the lock held. */
+/* Call this with the lock held. */
 static void wait_for_turn(shard *me) {
     gs_virtual_shards *l = me->all;
     while (l->turn != me->number) pthread_cond_wait(&l->passed, &l->lock);
@@ -123,7 +123,7 @@ static void wait_for_turn(shard *me) {
     l->worker->micro_batch = me->micro_batch;
 }
 
-/* Call it with the lock held. */
+/* Call this with the lock held. */
 static void pass_turn(shard *me) {
     gs_virtual_shards *l = me->all;
     me->micro_batch = l->worker->micro_batch;

@@ -399,7 +399,7 @@ static void drop(gs_worker *w, float *memory) {
 }
 
 /* Assemble the first `count` tensors of the model, one at a time, in memory for all shards of the largest one. mine:
- * this worker's shards. whole may be NULL. All workers of a group call it. */
+ * this worker's shards. whole may be NULL. Call this on all workers of a group. */
 static gs_status put_together(gs_worker *w, const float *mine, int count, float *whole) {
     const gs_model *m = w->model;
     float *all;

@@ -31,7 +31,7 @@ typedef struct gs_partition_unit {
     size_t at;           /* their offset in this worker's array, if it holds whole units */
     size_t own, rest;    /* own: count / N, for each of N replicas; rest: the remainder, on all of them */
     size_t own_at;  /* offset of the own part in an array of parts, | own parts of all units | all rests | */
-    size_t rest_at; /* offset of the rest there; each optimiser vector is such an array */
+    size_t rest_at; /* offset of the rest in such an array; each optimiser vector is one */
     int begin, end; /* the layers begin .. end - 1 of the outermost sequence */
     int run;        /* the run to which it belongs */
     bool stays;     /* kept from its first use to its last, in a separate window (train/reducers/zero.h) */
@@ -101,8 +101,8 @@ gs_status gs_partition_list(struct gs_worker *);
 /* *at: the offset of a parameter or state in this worker's arrays of whole units; false: it is not held. */
 bool gs_partition_find(const gs_partition *, const gs_param *, size_t *at);
 
-/* Gather vector i of the optimiser. All workers call it, between two steps. The first one receives the vector in
- * `whole`, which is NULL on the others. */
+/* Gather vector i of the optimiser. Call this on all workers, between two steps. The first worker receives the vector
+ * in `whole`, which is NULL on others. */
 gs_status gs_partition_gather(struct gs_worker *, int i, float *whole);
 /* Scatter the whole vector: each worker takes its part. */
 gs_status gs_partition_scatter(struct gs_worker *, int i, const float *whole);

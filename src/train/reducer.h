@@ -38,7 +38,7 @@ typedef struct gs_reducer {
 
 extern const gs_reducer gs_reducer_all_reduce; /* see also train/reducers/zero.h */
 
-/* The reducer chosen by these settings; NULL: the strategy does its own sums. */
+/* The reducer chosen by these settings; NULL: the strategy itself sums. */
 const gs_reducer *gs_reducer_of(const gs_settings *);
 
 /* Gather the new weights, unless the update was skipped (optimizer->loss_scale.skipped). */

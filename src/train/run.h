@@ -111,6 +111,6 @@ gs_status gs_check_set(const gs_settings *, const gs_dataset *);
  * GS_E_USAGE: settings->folder.size differs. */
 gs_status gs_read_saved(gs_settings *, gs_weights_info *);
 
-/* Add to *r the files in the set that any rank could not decode and replaced. All workers call it: each process knows
- * only its own. */
+/* Add to *r the files in the set that any rank could not decode and replaced. Call this on all workers: each process
+ * knows only its own files. */
 gs_status gs_count_skipped(gs_comm *, const gs_dataset *, gs_result *r);

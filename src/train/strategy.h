@@ -21,13 +21,13 @@ typedef struct gs_strategy {
     /* Write, for instance, "weights averaged every 4 steps". */
     void (*describe)(const gs_settings *, char *text, size_t size);
 
-    /* GS_E_USAGE: settings with which it does not work. NULL: it works with all that settings.c allows. */
+    /* GS_E_USAGE: it does not work with these settings. NULL: it works with all that settings.c allows. */
     gs_status (*check)(const gs_settings *);
-    /* GS_E_USAGE, on all workers: a number of workers, or a data set, with which it does not work. May be NULL. */
+    /* GS_E_USAGE, on all workers: it does not work with this number of workers or this data set. May be NULL. */
     gs_status (*check_workers)(const gs_settings *, const gs_dataset *train_set, int workers);
 
-    /* True if the workers' weights differ between steps; there is no reducer then. The score of a step counts only this
-     * worker's part, and its `stop` also means that a worker has diverged. */
+    /* True if the workers' weights differ between steps. There is then no reducer, and a step's score counts only this
+     * worker's part; its `stop` also means that a worker has diverged. */
     bool apart;
 
     /* ---- training: all workers call all of these functions; any except step may be NULL ---- */
@@ -48,7 +48,7 @@ typedef struct gs_strategy {
     /* ---- for a strategy whose workers hold only the layers of their own stage; otherwise NULL ---- */
 
     /* worker->model is created with weights only (max_batch 0), which create divides. score passes worker->input
-     * forward through all stages. *scored: this worker has the last stage, with the loss in its model's stats. */
+     * forward through all stages. *scored: true on the last stage, whose model's stats then hold the loss. */
     gs_status (*score)(gs_worker *, const gs_pass *, bool *scored);
     /* Model i of the models that contain this worker's layers; NULL: there are no more. */
     gs_model *(*model)(const gs_worker *, int i);
@@ -112,7 +112,7 @@ gs_status gs_gradient(gs_worker *);
 #define GS_SAYS_CHECKPOINT 0.5f
 
 /* What this worker adds to GS_STAT_STOP in the step that completes `done` steps: a request to stop, or its hooks'
- * requests (persist/checkpoint.h). Call it once in each step. */
+ * requests (persist/checkpoint.h). Call this once per step. */
 float gs_wishes(const gs_worker *, uint64_t done);
 
 /* Write the requests of this worker and its tensor group, to stop or for a checkpoint, into the counts. The sum of the

@@ -52,8 +52,8 @@ typedef struct gs_sweep {
  * GS_E_USAGE: an invalid item, which the message names, or a batch larger than the training set. */
 gs_status gs_sweep_batches(gs_sweep *, const char *text);
 
-/* List the runs and, if settings.threads is 0, divide the cores among the workers. Call it once. GS_E_USAGE: settings
- * that do not work together. */
+/* List the runs and, if settings.threads is 0, divide the cores among the workers. Call this once. GS_E_USAGE: the
+ * settings do not work together. */
 gs_status gs_sweep_prepare(gs_sweep *);
 
 /* Train all runs, after gs_sweep_prepare. gs_stop_requested ends this early, with GS_OK: run[].ran marks the completed

@@ -138,7 +138,7 @@ static gs_status sum(void *worker, gs_device *d, gs_mem x, size_t count) {
     return GS_OK;
 }
 
-/* With --sequence: all-gather the ranks' parts, or reduce-scatter to them; with --exact by an all-reduce. */
+/* With --sequence: all-gather the ranks' parts, or reduce-scatter to them; with --exact, use an all-reduce. */
 static gs_status send_tokens(gs_worker *w, gs_device *d, gs_mem part, gs_mem whole, size_t n, size_t each,
                              bool gathers) {
     if (!w->groups.met) return GS_OK;

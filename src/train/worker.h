@@ -18,7 +18,7 @@ typedef struct gs_timeline gs_timeline;
 
 /* Buffers for samples, on the host and on the device. */
 typedef struct gs_input {
-    size_t most;                      /* number of samples for which they have room */
+    size_t most;                      /* maximum number of samples in them */
     gs_mem bytes, x, targets;         /* (most, c, h, w) as uint8, the same as f32, and labels or targets */
     void *host_inputs, *host_targets; /* the same on the host, for inference */
     size_t target_bytes;              /* per sample */

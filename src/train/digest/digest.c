@@ -138,7 +138,7 @@ const char *const gs_digest_names[] = {
 #undef GS_NAME
 };
 
-/* Make sure that what was written survives the death of the process. */
+/* Make sure that everything written so far survives the death of the process. */
 static gs_status flush(gs_digest *d) {
     struct stat s;
     if (fflush(d->file) != 0 || ferror(d->file))

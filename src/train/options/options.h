@@ -61,7 +61,7 @@ static inline const char *gs_option_dashes(const gs_option *o) {
 
 /* ---- the table ---- */
 
-/* Which commands accept an option, combined with |: all; those that train; those that train and report what was
+/* The commands that accept an option, combined with |: all; those that train; those that train and report what was
  * learned; the commands below; or only commands that name the option in their own table, which any command may do. */
 enum { GS_ALL_RUNS = 0, GS_TRAINING = 1, GS_LEARNING = 256, GS_IF_NAMED = 128 };
 enum { GS_BY_TRAIN = 2, GS_BY_MEMORY = 4, GS_BY_LAYOUT = 8 };
