@@ -21,7 +21,7 @@ typedef struct gs_memory_worker {
     char device[48];
     int rank;
     gs_memory_use use[GS_MEMORY_PLACES]; /* at its peak */
-    size_t micro_batch;                  /* largest number of samples computed at once in training */
+    size_t micro_batch;                  /* maximum number of samples computed at once in training */
     size_t eval_block;                   /* the same in a test */
 } gs_memory_worker;
 

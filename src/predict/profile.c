@@ -140,7 +140,7 @@ typedef struct profiler {
 
 /* ---- the least bytes that must be moved: each operand once ---- */
 
-/* Activations may be stored as 16-bit values (memory/half_storage.h). */
+/* The size of an array in floats; activations may be stored as 16-bit values (memory/half_storage.h). */
 static double floats(bool half, double numbers) {
     return half ? numbers / 2 : numbers;
 }
@@ -228,7 +228,7 @@ static gs_status after(void *context, const gs_layer *l, gs_direction direction,
     return GS_OK;
 }
 
-/* This time counts from the end of the model's backward, and includes a search for the largest gradient. */
+/* The update's time counts from the end of the model's backward, and includes a search for the largest gradient. */
 static gs_status after_update(void *context, const gs_optimizer *o, size_t first, size_t count) {
     (void)first;
     return part_ends(context, ROW_UPDATE, GS_BACKWARD, o->ops->flops * (double)count,

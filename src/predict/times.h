@@ -21,7 +21,7 @@ typedef struct gs_layer_times {
     double *forward, *backward; /* [layers]: seconds; 0 for a layer that an earlier one computes */
     double *both;               /* forward + backward */
     double *slowest; /* `both` on the slowest thread: a layer's time if threads wait for each other */
-    double uneven;   /* median time of all layers: the slowest thread's, divided by the mean; one thread: 1 */
+    double uneven;   /* median time of all layers on the slowest thread, divided by the mean; one thread: 1 */
     double update;   /* seconds, for all parameters; 0: not measured */
 } gs_layer_times;
 

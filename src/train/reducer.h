@@ -29,8 +29,8 @@ typedef struct gs_reducer {
     gs_status (*finish)(gs_worker *);
     /* After the update: send new weights to workers that hold them but have not computed them. NULL: not needed. */
     gs_status (*gather)(gs_worker *);
-    /* Called while other workers pass through a run of layers (partition->run) with samples, and this one has none: it
-     * takes part in their collectives. May be NULL. */
+    /* Called while other workers pass samples through a run of layers (partition->run), and this one has none: it takes
+     * part in their collectives. May be NULL. */
     gs_status (*join)(gs_worker *, int run, const gs_pass *, bool backward);
     /* After the last epoch: fill in the reducer's part of the result. */
     void (*report)(const gs_worker *, gs_result *);

@@ -16,7 +16,7 @@ typedef struct gs_run {
     char *model;           /* settings.model, if adapted to the data; otherwise NULL */
     gs_weights_info saved; /* metadata of the file settings.load */
     gs_state *state;       /* read from settings.resume */
-    FILE *lock;            /* rank 0's, on the folder settings.checkpoint; otherwise NULL */
+    FILE *lock;            /* rank 0's lock on the folder settings.checkpoint; otherwise NULL */
     char *resume;          /* the file found, if settings.resume was a folder; otherwise NULL */
     gs_scaling scaling;    /* of the set on which the weights are, or were, trained */
     const gs_observer *observer;

@@ -56,8 +56,8 @@ typedef struct gs_strategy {
 
 extern const gs_strategy gs_strategy_synchronous, gs_strategy_pipeline, gs_strategy_local, gs_strategy_async;
 
-/* Replace the strategy of runs with this name, to try one in the running framework (lessons/). `name` is a strategy's,
- * or "zero" or "exact", which are otherwise synchronous. The first of --pipeline, --zero and --exact that is set
+/* Replace the strategy of runs with this name, to try one in the running framework (lessons/). `name` names a strategy,
+ * or is "zero" or "exact", which are otherwise synchronous. The first of --pipeline, --zero and --exact that is set
  * determines a run's name. NULL restores the built-in one. The new strategy must live as long as it is used. Call this
  * before other threads start. GS_E_USAGE: no strategy has this name, or the new one has a different name. */
 gs_status gs_strategy_replace(const char *name, const gs_strategy *);
@@ -141,7 +141,7 @@ static inline gs_score gs_score_of(const float stats[GS_STATS]) {
 
 /* ---- timing of a step (measure.c) ---- */
 
-/* Call them around each step. With --slow or --jitter, a worker sleeps in gs_step_begins. */
+/* Call these before and after each step. With --slow or --jitter, a worker sleeps in gs_step_begins. */
 gs_status gs_step_begins(gs_worker *);
 void gs_step_ends(gs_worker *);
 

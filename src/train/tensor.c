@@ -47,7 +47,7 @@ struct gs_tensor_worker {
  *     in order  rank 0: sample 0, sample 1   rank 1: sample 0, sample 1
  */
 
-/* Reorder from the whole to the order of ranks, or back. */
+/* Reorder a whole array's tokens by rank, or back. */
 static void reorder(const gs_token_shards *t, const gs_device *d, float *whole, bool back) {
     const size_t ranks = (size_t)t->tp->size;
     for (size_t r = 0; r < ranks; r++)

@@ -236,8 +236,8 @@ gs_status gs_train(const gs_settings *, const gs_observer *, gs_result *);
 /* Check whether gs_train would begin: the settings, the data and this process's devices. */
 gs_status gs_train_check(const gs_settings *);
 
-/* Evaluate settings->load on the test set. The observer (may be NULL) receives calls of `testing`, in gs_predict_all
- * too. GS_E_DIVERGED: the loss is not finite. */
+/* Evaluate settings->load on the test set. Here and in gs_predict_all, the observer (may be NULL) receives calls of
+ * `testing`. GS_E_DIVERGED: the loss is not finite. */
 gs_status gs_eval(const gs_settings *, const gs_observer *, gs_result *);
 
 /* Compute the logits (rows, columns) of the whole test set; release them with free(). Only with a single process.

@@ -225,7 +225,7 @@ static void write_step(gs_digest *d, uint64_t step, const gs_digest_score *s) {
     if (observer->note) observer->note(observer->context, d->stopped);
 }
 
-/* Copy `count` elements from the device to d->room. 16-bit elements are first read into memory behind the floats. */
+/* Copy `count` elements from the device to d->room. 16-bit elements are first read into memory after the floats. */
 static gs_status fetch(gs_digest *d, gs_mem x, size_t count) {
     gs_device *device = d->worker->device;
     const size_t halves = x.half ? (count + 1) / 2 : 0, all = count + halves;

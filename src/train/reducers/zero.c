@@ -42,8 +42,8 @@ typedef struct zero_reducer {
     float *arrived; /* for all workers' parts, if added in the order of a tree; otherwise NULL */
 } zero_reducer;
 
-/* In a pipeline another stage sends its part of a table's gradient after all micro-batches. Until then the
- * micro-batches' gradients add up in the table's window. (With --exact it sends a part after each micro-batch.) */
+/* True for a shared table in a pipeline: another stage sends its part of the gradient after all micro-batches, and
+ * until then their gradients add up in the table's window. (With --exact it sends a part after each micro-batch.) */
 static bool adds_up(const zero_reducer *z, int unit) {
     return z->own->unit[unit].stays && gs_has_stages(z->worker) && !z->worker->settings->exact;
 }
@@ -444,8 +444,8 @@ static bool has_passes(const gs_worker *w) {
     return s->passes > 1 || gs_schedule_cut(s->batch, 0, s->parts, s->together).count > s->most;
 }
 
-/* A thread can send only if the worker and its layers send nothing themselves between jobs. A device with its own
- * memory may be called only by the worker's thread. */
+/* True if a thread can do the sums. The worker and its layers must then send nothing themselves between jobs. A device
+ * with its own memory may be called only by the worker's thread. */
 static bool has_thread(const gs_worker *w) {
     return w->device->ops->host_memory && !gs_batch_norm_is_shared(w) && w->groups.layout.tp == 1 &&
            !gs_has_stages(w);

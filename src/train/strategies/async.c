@@ -257,7 +257,7 @@ typedef struct connection {
 typedef struct async {
     gs_worker *worker;
     size_t saved;            /* floats in the model */
-    float *data;             /* the gradient, and in return the weights; with state and counts */
+    float *data;             /* the gradient, then in return the weights; both with state and counts */
     server *server;          /* this and `connections` on rank 0; otherwise NULL */
     connection *connections; /* [rank] */
 } async;

@@ -370,7 +370,7 @@ gs_status gs_bubble_of(const gs_pipeline *p, const gs_instructions *lists, const
     return GS_OK;
 }
 
-/* Computed from sums over all workers, so that all obtain the same. */
+/* Computed from sums over all workers, so that all obtain the same result. */
 static gs_status report(gs_worker *w, gs_result *result) {
     const pipeline_worker *p = w->strategy_state;
     gs_stage_times sum[] = {p->record.all, p->record.last};
