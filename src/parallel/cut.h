@@ -21,8 +21,8 @@ typedef struct gs_tied_runs {
 
 /* Cut net into runs: run r contains the children first[r] .. first[r + 1] - 1; `first` has room for runs + 1. how: the
  * value of --pipeline-cut: "3,6" for runs that begin at layers 0, 3 and 6; any other text cuts by FLOPs. cost:
- * [children], the cost of each child, used instead of `how`; or NULL. GS_E_USAGE: too few layers with parameters, more
- * than GS_RUNS runs, or an impossible cut. */
+ * [children], the cost of each child, used instead of `how`; or NULL. GS_E_USAGE: there are too few layers with
+ * parameters or more than GS_RUNS runs, or the cut is impossible. */
 gs_status gs_pipeline_cut(const gs_layer *net, const char *how, const double *cost, int runs, int *first);
 
 /* GS_E_USAGE: `how` is neither "measured" nor "flops" nor a list of numbers. NULL means "measured". */

@@ -28,7 +28,7 @@ typedef struct gs_layout {
     int dp, tp, pp, zero;
 } gs_layout;
 
-/* GS_E_USAGE: an unknown or repeated term, or a number outside 1 to 4096 (tp, pp: 64; zero: 0 to 3). */
+/* GS_E_USAGE: a term is unknown or repeated, or its number is outside 1 to 4096 (tp, pp: 64; zero: 0 to 3). */
 gs_status gs_layout_read(const char *text, gs_layout *out);
 
 /* "dp2,pp4,zero1": omits dp1, tp1, pp1 and zero0; but "dp1" if no other term is left. */

@@ -47,7 +47,7 @@ typedef struct gs_layout_share {
     size_t params;   /* in these layers */
 } gs_layout_share;
 
-/* Find rank `rank`'s share, for settled settings and the model `plan`. GS_E_USAGE: an impossible cut; GS_E_MEMORY. */
+/* Find a rank's share, for settled settings and the model `plan`. GS_E_USAGE: the cut is impossible; GS_E_MEMORY. */
 gs_status gs_layout_share_of(const gs_settings *, const gs_model *plan, int workers, int rank,
                              gs_layout_share *out);
 

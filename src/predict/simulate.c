@@ -233,7 +233,7 @@ static gs_status write_role(run *w, role *o) {
 
 /* ---- the run's sums ---- */
 
-/* Seconds by the scheme's formula, on links between hosts; NAN: the scheme has no formula. */
+/* Seconds by the scheme's formula, with the links between hosts if there are several; NAN: there is no formula. */
 static double formula_of(const gs_simulation *sim, const gs_simulated_work *w,
                          const gs_message_lists_key *key) {
     const gs_link *l = sim->hosts > 1 ? &sim->settings.link : &sim->inside;

@@ -81,8 +81,8 @@ gs_status gs_connect_processes(const gs_settings *, const char *purpose, int64_t
 /* Connect the workers, and start a thread for each. Call gs_run_stop afterwards, even after a failure. */
 gs_status gs_run_start(gs_run *);
 
-/* Each worker runs `work` in its thread. Returns when all are done. If workers failed, it returns the original failure,
- * and so do all later calls, at once. */
+/* Each worker runs `work` in its thread. Returns when all are done. If workers failed, gs_run_do returns the original
+ * failure, and so do all later calls, at once. */
 gs_status gs_run_do(gs_run *, gs_status (*work)(gs_run_worker *));
 
 /* Each worker's first `work`: open its device, create its replica, and check that all ranks have the same settings. */

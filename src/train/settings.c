@@ -148,7 +148,7 @@ static float usual_number(const gs_optimizer_ops *ops, int i) {
     return i == 0 && !(usual > 0) ? gs_sgd.usual.lr : usual;
 }
 
-/* Append "sgd, nesterov": the optimisers that take the hyper-parameter, with this default unless `usual` is NAN. */
+/* Append the optimisers that take the hyper-parameter, with this default unless `usual` is NAN: "sgd, nesterov". */
 static void list_optimizers(char *text, size_t size, int i, float usual) {
     const char *between = "";
     for (const gs_optimizer_ops *const *o = gs_optimizers; *o; o++) {

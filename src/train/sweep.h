@@ -49,7 +49,7 @@ typedef struct gs_sweep {
 
 /* Fill batch[] from ascending numbers, separated by commas. "..." continues the two numbers before it by their ratio,
  * up to the number after it: "32,64,...,2048" is 32,64,128,256,512,1024,2048. "all" is the whole training set.
- * GS_E_USAGE: an invalid item, which the message names, or a batch larger than the training set. */
+ * GS_E_USAGE: an item is invalid (the message names it), or a batch is larger than the training set. */
 gs_status gs_sweep_batches(gs_sweep *, const char *text);
 
 /* List the runs and, if settings.threads is 0, divide the cores among the workers. Call this once. GS_E_USAGE: the

@@ -98,7 +98,7 @@ typedef struct gs_settings {
     gs_folder_options folder; /* for an image folder */
     gs_tokens tokens;         /* for text: characters, bytes or byte pairs */
     const char *tokenizer;    /* for byte pairs: the folder with their list (bpe.h); NULL: none */
-    int context;              /* for text: tokens per window; 0: the loaded model's, otherwise GS_CONTEXT */
+    int context;              /* for text: tokens per window; 0: as in the loaded model, else GS_CONTEXT */
     const gs_vocabulary *vocabulary; /* for text; NULL: from `load`, else `tokenizer`, else the text */
     const gs_dataset *train_set;     /* the caller's, for instance in memory (dataset.h) */
     const gs_dataset *test_set;      /* the same set, or one with the same shape and kind of targets */
@@ -228,9 +228,9 @@ gs_status gs_agree(gs_worker *, bool *found_by_all);
 gs_status gs_train_epochs(gs_worker *, gs_result *);
 
 /* A resumed run that has already done all its steps is only tested and saved; train_loss is NaN. GS_E_USAGE: settings
- * that are out of range or do not work together. On failure the message names the worker, and result->steps is the
- * number of steps done, or in a diverged run the step of divergence. If only saving failed, the result is complete: its
- * weights are not NULL. */
+ * are out of range or do not work together. On failure the message names the worker, and result->steps is the number of
+ * steps done, or in a diverged run the step of divergence. If only saving failed, the result is complete: its weights
+ * are not NULL. */
 gs_status gs_train(const gs_settings *, const gs_observer *, gs_result *);
 
 /* Check whether gs_train would begin: the settings, the data and this process's devices. */

@@ -63,7 +63,7 @@ typedef struct gs_worker {
     size_t batch;                           /* the global batch, never 0 */
     size_t eval_block;                      /* samples that inference computes at once */
     gs_comm *comm;                          /* with all workers */
-    gs_groups groups;                       /* with the workers that share something with it */
+    gs_groups groups;                       /* comms with workers that share something with it */
     gs_partition partition;                 /* its part of the model; in training only */
     gs_ordered_sums ordered_sums;           /* with --exact: the order of its gradients' sums */
     gs_virtual_shards *virtual_shards;      /* if its leaves are computed together; otherwise NULL */
