@@ -9,7 +9,7 @@
  *              stage 1   . 0 1 2 3 . . . 0 0 1 1 2 2 3 3 . .     m micro-batches are alive in each stage
  *              stage 2   . . 0 1 2 3 0 0 1 1 2 2 3 3 . . . .
  *
- *     1f1b     stage 0   0 1 2 . . . . 0 0 3 1 1 . 2 2 . 3 3     one forward, one backward: takes as long,
+ *     1f1b     stage 0   0 1 2 . . . . 0 0 3 1 1 . 2 2 . 3 3     one forward, one backward: as fast as gpipe,
  *              stage 1   . 0 1 . . 0 0 2 1 1 3 2 2 . 3 3 . .     but at most p - s are alive in stage s
  *              stage 2   . . 0 0 0 1 1 1 2 2 2 3 3 3 . . . .
  *
@@ -29,8 +29,8 @@
  *     interleaved          (p - 1) / (v m + p - 1)
  *
  * Messages may arrive in a different order than their receiver wants them: with chunks, both activations and gradients
- * travel from one stage to the same other stage. A receive then takes messages in the order of the sender's list until
- * the wanted one arrives, and keeps the others.
+ * may travel from one stage to the same neighbour. A receive then takes messages in the order of the sender's list
+ * until the wanted one arrives, and keeps the others.
  *
  * An instruction names a message's sender and receiver by their stages. A worker only has to execute its list in order;
  * the same lists can be drawn, tested, and run in virtual time (virtual_time.h).

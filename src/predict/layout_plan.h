@@ -28,8 +28,8 @@
  *     data      B / D times the seconds to transfer a sample to the device and, if the loader's thread has no core of
  *               its own, to load it
  *
- *     sent      bytes of the worker that sends most, counted in the dry run as in a run
- *     memory    device memory of the worker that needs most: a dry run of each layout (predict/memory.h)
+ *     sent      maximum number of bytes that a worker sends, counted in the dry run as in a run
+ *     memory    maximum device memory that a worker needs: a dry run of each layout (predict/memory.h)
  *
  * Not counted: barriers; waiting for a worker that is late once in a step; copies between the host and devices with
  * their own memory. `gradsum layout --run` shows how far the formulas are from measured steps.

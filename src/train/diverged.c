@@ -5,9 +5,9 @@
  * such weights must not replace a good file. A diverged run therefore fails, and its last weights are not saved.
  * --keep-going lets it continue.
  *
- * All workers must end together, or some would wait for lost ones. If each step sums the loss over the workers, all see
- * the same loss. With --sync local and async each worker sees its own loss: the request to stop then spreads like the
- * one from Ctrl-C (GS_STAT_STOP), and at the end of the epoch all learn which worker diverged first.
+ * All workers must end together, or some would wait for others that have ended. If each step sums the loss over the
+ * workers, all see the same loss. With --sync local and async each worker sees its own loss: the request to stop then
+ * spreads like the one from Ctrl-C (GS_STAT_STOP), and at the end of the epoch all learn which worker diverged first.
  *
  * In f16 the loss can stay finite while no gradient is finite, even with the smallest loss scale (optim/loss_scale.h).
  * Then there are no updates, and the initial weights would be saved as trained ones. GS_LOSS_SCALE_HOPELESS such steps

@@ -78,11 +78,11 @@ gs_status gs_exact_check(const gs_settings *s) {
  *
  *     shard 0   forward ... batch_norm                     | ... batch_norm  ...
  *     shard 1                forward ... batch_norm: sum   |                 ... batch_norm: sum
- *                                          over all 8 shards, in their order
+ *                                          over all 8 shards, in order
  *
  * A shard stops in the middle of forward, within any nesting of layers, so each runs in its own thread. Only one shard
  * runs at a time; where it stops, at a sum or at its end, it passes the turn to the next one. All share the worker's
- * core and device. The last one computes the sum.
+ * core and device. The last shard computes the sum.
  *
  * To sum, all workers gather the values of all 8 shards, and add them in the order of the shards, in double. The bits
  * of the sums are therefore the same for any number of workers. So are the bits of all other values, each computed from

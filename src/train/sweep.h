@@ -1,9 +1,9 @@
-/* Train with several global batches, and compare the steps and seconds that each one needs to reach a target. One run
+/* Trains with several global batches, and compares the steps and seconds that each one needs to reach a target. One run
  * is an anecdote: with several seeds, initial weights and sample order vary.
  *
  * The global batch is the most important hyper-parameter of data parallelism: N workers compute N times the batch of
  * one. Up to some batch size, doubling it halves the steps ("perfect scaling"). Beyond it the returns diminish and
- * vanish; at what batch size depends on the model, the data and the learning rate's rule.
+ * vanish; where this happens depends on the model, the data and the learning rate's rule.
  *
  * Source: Shallue et al., "Measuring the effects of data parallelism on neural network training" (Journal of Machine
  * Learning Research 20, 2019). They tune the rate for each batch; here a rule (optim/lr_rule.h) scales one rate.

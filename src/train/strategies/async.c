@@ -181,9 +181,9 @@ static gs_status apply(server *s, size_t step) {
 }
 
 /* The answer to a worker: not the current weights, but those expected when its gradient will be applied. If all workers
- * are equally fast, each of the others will have delivered a gradient by then: N - 1 updates by a share 1/N. Their
- * gradients are still unknown, but the velocity's own effect on the weights is known. Let q = m^(1/N) be the momentum
- * of such an update, and l = lr (1 - q) / (1 - m) its rate:
+ * are equally fast, each of the others will have delivered a gradient by then: N - 1 updates, each by a share of 1/N.
+ * Their gradients are still unknown, but the velocity's own effect on the weights is known. Let q = m^(1/N) be the
+ * momentum of such an update, and l = lr (1 - q) / (1 - m) its rate:
  *
  *     W' = W - l (q + q^2 + ... + q^(N-1)) v = W - lr (q - m) / (1 - m) v
  *

@@ -3,11 +3,11 @@
  *     worker 0   layers 0-2    F0 F1 F2 F3 .  .  B0 B1 B2 B3  update     F: forward, sends its y to the next stage
  *     worker 1   layers 3-11   .  F0 F1 F2 F3 B0 B1 B2 B3 .   update     B: backward, sends its dx to the previous one
  *
- * A schedule (parallel/schedule.h) is a list of instructions for each stage, which its worker executes in order: it
- * never asks how far another stage is. The model is cut so that the slowest stage is as fast as possible
+ * A schedule (parallel/schedule.h) is a list of instructions for each stage. The stage's worker executes it in order,
+ * and never asks how far another stage is. The model is cut so that the slowest stage is as fast as possible
  * (parallel/cut.h). From its forward to its backward, each micro-batch needs its own activations (gs_model_config).
  *
- * With more workers than stages there are N pipelines: worker r is stage r / N of pipeline r % N
+ * With N times as many workers as stages there are N pipelines: worker r is stage r / N of pipeline r % N
  * (parallel/layout.h), and each pipeline computes its part of the batch:
  *
  *     pipeline 0    worker 0  ->  worker 2        gradients are summed over the same stage
