@@ -268,7 +268,7 @@ static void remove_old(const char *folder, uint64_t step, int keep) {
 
 /* Remove files without a manifest: they were never finished, or only half removed. The file from which the run resumes
  * stays. A killed run leaves at most one such file in a folder without manifests; if there are more, somebody has
- * copied files or removed the manifests, and nothing is removed. */
+ * copied files or removed the manifests, and none is removed. */
 static gs_status clean(const char *folder, const char *resume, char note[GS_CHECKPOINT_NOTE]) {
     size_t count = 0;
     gs_file_clean_folder(folder);
