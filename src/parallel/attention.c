@@ -1,7 +1,7 @@
-/* Attention between the two linear layers of a pair (tensor.h): each rank computes some of the heads, on its own. */
+/* Attention between the two linear layers of a pair (tensor.h): each rank computes some of the heads, by itself. */
 #include "parallel/tensor.h"
 
-/* The first plan is for the whole layer, so that messages show the model's numbers. */
+/* Plan the whole layer first, so that error messages show the model's numbers. */
 static gs_status plan(gs_layer *l, gs_shape in) {
     const int heads = l->outputs, ranks = l->shard->group->size;
     gs_shape whole = in;

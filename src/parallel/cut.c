@@ -14,7 +14,7 @@ void gs_pipeline_flops(const gs_layer *net, double *cost) {
     }
 }
 
-/* The slices that runs consist of: slice i contains the children point[i] .. point[i + 1] - 1. Returns their number. */
+/* Find the slices that make up runs: slice i is children point[i] .. point[i + 1] - 1. Returns their number. */
 static int cut_points(const gs_layer *net, int *point) {
     int count = 0;
     bool learns = false;

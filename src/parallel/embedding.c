@@ -12,7 +12,7 @@ static gs_status plan(gs_layer *l, gs_shape in) {
     return GS_OK;
 }
 
-/* The group sums its ranks' vectors. */
+/* Each rank looks up its own rows, and the group sums the ranks' vectors. */
 static gs_status row_forward(gs_layer *l, const gs_pass *pass, gs_mem x, gs_mem *y) {
     gs_mem here = gs_tensor_partial(l, *y);
     GS_TRY(l->shard->plain->forward(l, pass, x, &here));

@@ -2,7 +2,7 @@
 #include "layer/layer_norm.h"
 #include "parallel/sequence.h"
 
-/* The shard's `sums`: this rank's dw and db; with `leaves`, mean and rstd of all ranks' tokens. */
+/* Allocate the shard's `sums`, for this rank's dw and db or, with `leaves`, for all tokens' mean and rstd. */
 static gs_status bind(gs_layer *l, size_t max_batch) {
     const gs_tensor_group *t = l->shard->group;
     const gs_shape all = {2 * t->size, 1, 1, gs_shape_tokens(l->in)}, own = {2 * l->in.c, 1, 1, 0};

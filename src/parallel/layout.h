@@ -7,8 +7,8 @@
  *     ppN      N stages of the model, like --pipeline N
  *     zeroN    the replicas divide data that each would otherwise hold whole, like --zero N
  *
- * Terms may come in any order, each at most once. A missing term is dp1, tp1, pp1 or zero0. The run has exactly
- * dp x tp x pp workers. Neighbouring ranks communicate most: rank = (stage x dp + replica) x tp + shard. With dp2,pp2
+ * Terms may come in any order, each at most once. A missing term is dp1, tp1, pp1 or zero0. The run has exactly dp x tp
+ * x pp workers. Adjacent ranks communicate most: rank = (stage x dp + replica) x tp + shard. With dp2,pp2
  *
  *                replica 0   replica 1
  *     stage 0     worker 0    worker 1      a step's activations go down a column,
@@ -28,10 +28,10 @@ typedef struct gs_layout {
     int dp, tp, pp, zero;
 } gs_layout;
 
-/* GS_E_USAGE: an unknown or repeated term, or a number outside 1 to 4096 (tp, pp: 64; zero: 0 to 3). */
+/* GS_E_USAGE: a term is unknown or repeated, or its number is outside 1 to 4096 (tp, pp: 64; zero: 0 to 3). */
 gs_status gs_layout_read(const char *text, gs_layout *out);
 
-/* "dp2,pp4,zero1": omits terms of 1 and zero0, except in a lone "dp1". */
+/* "dp2,pp4,zero1": omits dp1, tp1, pp1 and zero0; but "dp1" if no other term is left. */
 enum { GS_LAYOUT_TEXT = 64 };
 const char *gs_layout_text(const gs_layout *, char text[GS_LAYOUT_TEXT]);
 
@@ -51,25 +51,25 @@ int gs_rank_at(const gs_layout *, gs_coordinates);
  *     stage 0, replica 0, 1       worker 0, 2       worker 1, 3       tp goes along a row,
  *     stage 1, replica 0, 1       worker 4, 6       worker 5, 7       dp and pp stay in a column
  *
- * Creating them takes no messages, so a dry run, which has no peers, can create them too.
+ * Creating them sends no messages, so a dry run, which has no peers, can create them too.
  */
 typedef enum gs_axis {
-    GS_DP,    /* the replicas of this worker's stage and shard; sum gradients and counts */
-    GS_TP,    /* the shards of this worker's layers; sum within layers */
-    GS_PP,    /* the stages of this worker's pipeline; pass activations and their gradients */
+    GS_DP,    /* the replicas of this worker's stage and shard: they sum gradients and counts */
+    GS_TP,    /* the shards of this worker's layers: they sum within layers */
+    GS_PP,    /* the stages of this worker's pipeline: they pass on activations and their gradients */
     GS_WORLD, /* all workers */
     GS_AXES
 } gs_axis;
 
 typedef struct gs_groups {
     gs_layout layout;
-    gs_coordinates coordinates; /* this worker's */
-    gs_comm *comm[GS_AXES];     /* this worker's rank in it is its coordinate on that axis */
-    bool met; /* the others are ready; before that, in a warm-up, layers sum nothing in GS_TP */
+    gs_coordinates coordinates; /* of this worker */
+    gs_comm *comm[GS_AXES];     /* this worker's rank in each is its coordinate on that axis */
+    bool met; /* true once the others are ready; before, in a warm-up, layers sum nothing in GS_TP */
 } gs_groups;
 
-/* With replicas only, GS_DP is the world's comm, whose collectives may be a transport's own. Otherwise GS_DP, like
- * GS_TP and GS_PP always, is a subset of it (comm/split.h): its collectives consist of messages, and give the same bits
- * over all transports. Free the groups even after a failure. GS_E_MEMORY. */
+/* If the layout has only replicas, GS_DP is the world's comm, whose collectives may be a transport's own. Otherwise
+ * GS_DP, like GS_TP and GS_PP always, is a subset of it (comm/split.h): its collectives consist of messages, and give
+ * the same bits over all transports. Free the groups even after a failure. GS_E_MEMORY. */
 gs_status gs_groups_create(gs_comm *world, gs_layout, gs_groups *);
 void gs_groups_free(gs_groups *);

@@ -8,7 +8,7 @@ static int own_leaves(const gs_layer *l) {
 
 /* ---- some outputs on each rank: no sum in forward ---- */
 
-/* *n: the number of tokens to multiply. Gathered tokens stay in memory until the next gather. */
+/* If sequences are divided, replace *x by all ranks' tokens, valid until the next gather. *n: tokens to multiply. */
 static gs_status gather_x(const gs_layer *l, const gs_pass *pass, gs_mem *x, size_t *n) {
     const gs_mem part = *x;
     *n = gs_layer_tokens(l, pass);

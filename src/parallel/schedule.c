@@ -21,7 +21,7 @@ const char *const gs_action_names[GS_ACTIONS] = {
 
 /* ---- building a list ---- */
 
-/* gs_instructions_create has allocated enough room. */
+/* Append an instruction; gs_instructions_create has allocated enough room. */
 static void then(gs_instructions *l, gs_action action, int k, int chunk, int peer) {
     if (l->count == l->room) gs_bug("a schedule has more than %zu instructions", l->room);
     l->list[l->count++] = (gs_instruction){action, k, chunk, peer};
@@ -73,7 +73,7 @@ static void then_update(gs_instructions *l, const gs_pipeline *p, int stage) {
 
 gs_status gs_instructions_create(const gs_pipeline_schedule *schedule, const gs_pipeline *p, int stage,
                                  gs_instructions *out) {
-    enum { EACH = 8 /* for a micro-batch in a chunk, forward and backward */, LAST = 4 };
+    enum { EACH = 8 /* per micro-batch and chunk, forward and backward */, LAST = 4 };
     *out = (gs_instructions){.room = EACH * (size_t)p->micro_batches * (size_t)p->chunks + LAST};
     GS_TRY(GS_NEW(out->list, out->room, "a schedule of %zu instructions", out->room));
     GS_TRY(schedule->order(p, stage, out));
@@ -136,8 +136,8 @@ gs_instruction gs_instruction_sent(const gs_pipeline *p, const gs_instruction *r
     if (!gs_action_receives(receive->action))
         gs_bug("'%s' receives nothing", gs_action_names[receive->action]);
     gs_instruction s = {sent[receive->action], receive->micro_batch, receive->chunk, stage};
-    if (receive->action == GS_DO_RECV_ACTIVATION && stage == 0) s.chunk--;           /* wrapped around */
-    if (receive->action == GS_DO_RECV_GRADIENT && stage == p->stages - 1) s.chunk++; /* the other way */
+    if (receive->action == GS_DO_RECV_ACTIVATION && stage == 0) s.chunk--;           /* from the last stage */
+    if (receive->action == GS_DO_RECV_GRADIENT && stage == p->stages - 1) s.chunk++; /* from stage 0 */
     if (receive->action == GS_DO_RECV_TIED) s.chunk = p->chunks - 1;
     if (receive->action == GS_DO_RECV_TABLE) s.chunk = 0;
     return s;
@@ -145,8 +145,8 @@ gs_instruction gs_instruction_sent(const gs_pipeline *p, const gs_instruction *r
 
 /* ---- the schedules: each calls forward and backward in the order of the stage's list ---- */
 
-/* The i-th run of a stage: p micro-batches through its first chunk, then through its second, and so on; then the next p
- * micro-batches. Backward visits the chunks from last to first. With one chunk, run i is micro-batch i. */
+/* The i-th forward pass of a stage. p micro-batches go through its first chunk, then its second, and so on; then the
+ * next p follow. Backward visits the chunks from last to first. With one chunk, pass i is micro-batch i. */
 static void ith_forward(const gs_pipeline *p, int stage, int i, gs_instructions *out) {
     const int round = p->stages * p->chunks, k = i / round * p->stages + i % p->stages;
     gs_then_forward(out, p, stage, k, i % round / p->stages);
@@ -157,7 +157,7 @@ static void ith_backward(const gs_pipeline *p, int stage, int i, gs_instructions
     gs_then_backward(out, p, stage, k, p->chunks - 1 - i % round / p->stages);
 }
 
-/* First `most` runs go forward; then one forward and one backward alternate. */
+/* First do `most` forward passes; then alternate one forward and one backward. */
 static gs_status alternate(const gs_pipeline *p, int stage, int most, gs_instructions *out) {
     const int runs = p->micro_batches * p->chunks, ahead = most < runs ? most : runs;
     for (int i = 0; i < runs + ahead; i++) {
@@ -181,8 +181,8 @@ static gs_status eager(const gs_pipeline *p, int stage, gs_instructions *out) {
     return alternate(p, stage, 2 * (p->stages - 1 - stage), out);
 }
 
-/* 1f1b over runs. Micro-batch 0 reaches the last chunk of stage s after (v - 1) p runs there, and returns to this chunk
- * 2 (p - 1 - s) runs later, because forward and backward alternate. If m = p, all go forward first. */
+/* 1f1b over passes through chunks. Micro-batch 0 reaches the last chunk of stage s after (v - 1) p passes there, and
+ * returns to it 2 (p - 1 - s) passes later, as forward and backward alternate. If m = p, all go forward first. */
 static gs_status interleaved(const gs_pipeline *p, int stage, gs_instructions *out) {
     const int runs = p->micro_batches * p->chunks,
               ahead = 2 * (p->stages - 1 - stage) + (p->chunks - 1) * p->stages;

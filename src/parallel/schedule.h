@@ -1,21 +1,21 @@
 /* Pipeline schedules: lists of instructions that say which stage computes which micro-batch, and when.
  *
- * A pipeline has p stages. Each is a run of the model's layers on a worker of its own. A batch is cut into m
+ * A pipeline has p stages. Each is a run of the model's layers, on a separate worker. A batch is cut into m
  * micro-batches, which follow each other through the stages: forward from first to last, backward from last to first.
- * At the end of the batch all stages sum and update (no weight is ever stale). The schedules for p = 3 and m = 4, if a
- * forward takes one unit of time and a backward two:
+ * At the end of the batch all stages sum and update (no weight is ever stale). In a stage, a micro-batch is alive from
+ * its forward to its backward. With p = 3, m = 4, and a backward as long as two forwards:
  *
  *     gpipe    stage 0   0 1 2 3 . . . . . . 0 0 1 1 2 2 3 3     all forward, then all backward:
  *              stage 1   . 0 1 2 3 . . . 0 0 1 1 2 2 3 3 . .     m micro-batches are alive in each stage
  *              stage 2   . . 0 1 2 3 0 0 1 1 2 2 3 3 . . . .
  *
- *     1f1b     stage 0   0 1 2 . . . . 0 0 3 1 1 . 2 2 . 3 3     one forward, one backward: takes as long,
+ *     1f1b     stage 0   0 1 2 . . . . 0 0 3 1 1 . 2 2 . 3 3     one forward, one backward: as fast as gpipe,
  *              stage 1   . 0 1 . . 0 0 2 1 1 3 2 2 . 3 3 . .     but at most p - s are alive in stage s
  *              stage 2   . . 0 0 0 1 1 1 2 2 2 3 3 3 . . . .
  *
  *     interleaved        each stage holds v short runs (chunks) instead of a long one: stage s holds the runs
  *                        s, p + s, 2 p + s, ... A micro-batch passes all stages v times, and a stage waits for a
- *                        short run instead of a long one; at most 2 (p - 1 - s) + (v - 1) p + 1 runs are alive (all
+ *                        short run instead of a long one; at most 2 (p - 1 - s) + (v - 1) p + 1 passes are alive (all
  *                        m v of them if m = p)
  *
  *     eager              1f1b in which stage s runs 2 (p - 1 - s) micro-batches ahead instead of p - 1 - s. In 1f1b
@@ -29,8 +29,8 @@
  *     interleaved          (p - 1) / (v m + p - 1)
  *
  * Messages may arrive in a different order than their receiver wants them: with chunks, both activations and gradients
- * travel from one stage to another. A receive then takes messages in the order of the sender's list until the wanted
- * one arrives, and keeps the others.
+ * may travel from one stage to the same neighbour. A receive then takes messages in the order of the sender's list
+ * until the wanted one arrives, and keeps the others.
  *
  * An instruction names a message's sender and receiver by their stages. A worker only has to execute its list in order;
  * the same lists can be drawn, tested, and run in virtual time (virtual_time.h).
@@ -52,7 +52,7 @@
 typedef enum gs_tied_exchange {
     GS_TIED_NONE, /* no shared table */
     GS_TIED_ONCE, /* once, after all backward passes */
-    /* After each backward pass, so that the first run adds in the order of an undivided model. Not with several
+    /* After each backward pass, so that the first run adds in the order of an undivided model. Not allowed with several
      * chunks: messages between the last stage and the first could deadlock. */
     GS_TIED_EACH,
 } gs_tied_exchange;
@@ -113,8 +113,8 @@ const gs_pipeline_schedule *const *gs_pipeline_schedules(void);
  * other threads start. GS_E_USAGE: no schedule is called `name`, or the new one has a different name. */
 gs_status gs_pipeline_schedule_replace(const char *name, const gs_pipeline_schedule *);
 
-/* GS_E_USAGE: a number below 1; several chunks in a schedule that is not chunked, with a single stage, or with
- * GS_TIED_EACH; or several chunks if p does not divide m. */
+/* GS_E_USAGE: a number is below 1; or there are several chunks although the schedule is not chunked, there is only one
+ * stage, `tied` is GS_TIED_EACH, or p does not divide m. */
 gs_status gs_pipeline_check(const gs_pipeline_schedule *, const gs_pipeline *);
 
 /* Build a stage's list; free it even after a failure. GS_E_MEMORY, or the error of the caller's schedule. */
@@ -124,8 +124,8 @@ void gs_instructions_free(gs_instructions *);
 
 enum { GS_ALL_CHUNKS = -1 };
 
-/* The largest number of micro-batches that are at the same time between forward and backward in this chunk. With
- * GS_ALL_CHUNKS, of runs of micro-batches; chunks reach their maxima at different times, so this is not their sum. */
+/* The maximum number of micro-batches that are alive in this chunk at the same time. With GS_ALL_CHUNKS, the maximum
+ * for all chunks together; chunks reach their maxima at different times, so this is not their sum. */
 int gs_instructions_alive(const gs_instructions *, int chunk);
 
 /* The share of time lost to the bubble if all stages are equally fast, by the formula above. */

@@ -21,7 +21,7 @@ gs_status gs_sequence_check(const gs_layer *l) {
 gs_status gs_sequence_check_end(const gs_layer *net) {
     const gs_layer *last = net->children > 0 ? net->child[net->children - 1] : net;
     if (!gs_sequence_is_divided(last) || gs_tensor_outputs(net)) return GS_OK;
-    if (gs_layer_vocabulary(net) == 0) return GS_OK; /* no sequences: refused elsewhere */
+    if (gs_layer_vocabulary(net) == 0) return GS_OK; /* no sequences: another check refuses this */
     return gs_layer_refuse(last,
                            "with --sequence each worker of a group would have the model's outputs for some "
                            "tokens of each sequence, and the loss needs all; wanted a last layer tied, or "

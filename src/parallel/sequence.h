@@ -1,8 +1,8 @@
-/* Sequence parallelism: divides by tokens the work that a tensor group (tensor.h) does not divide.
+/* Sequence parallelism: the work that a tensor group (tensor.h) does not divide is divided by tokens.
  *
- * Outside of the pairs all ranks of a group repeat the same work: normalisation, dropout, the sums of residual blocks.
- * With gs_tensor_group.sequence each rank computes only t / T tokens of each sequence there, rank r from token r t / T
- * on, and keeps only these for backward:
+ * Outside the pairs all ranks of a group repeat the same work: normalisation, dropout, the sums of residual blocks.
+ * With gs_tensor_group.sequence each rank computes only t / T of the t tokens of each sequence there, rank r those from
+ * token r t / T on, and keeps only these for backward:
  *
  *     rank 0   tokens 0..      layer_norm \               / linear ... linear \                  / dropout, +
  *                                          + all-gather  +                     + reduce-scatter +
@@ -17,7 +17,7 @@
  *                  follows the order of all tokens, so each rank gathers x and dy and computes backward for all tokens
  *     positions    each rank computes the rows of its own tokens, and gathers the others
  *     embedding    gathers dy
- * All ranks therefore hold the same gradients of the tensors that each of them holds whole.
+ * A tensor that every rank holds whole therefore has the same gradient on all ranks.
  *
  * Source: Korthikanti, Casper, Lym, McAfee, Andersch, Shoeybi, Catanzaro, "Reducing activation recomputation in large
  * transformer models" (arXiv 2205.05198, 2022), section 4.2.2.
@@ -27,9 +27,9 @@
 #include "layer/memory/buffer_plan.h"
 #include "parallel/tensor.h"
 
-/* Call it in plan. GS_E_SHAPE: the layer needs all tokens; the message names it. */
+/* Call this in plan. GS_E_SHAPE: the layer needs all tokens; the message names it. */
 gs_status gs_sequence_check(const gs_layer *);
-/* Call it after plan, for a whole net. GS_E_SHAPE: it would output only this rank's tokens, but the loss needs all. */
+/* Call this after plan, for a whole net. GS_E_SHAPE: it would output this rank's tokens, but the loss needs all. */
 gs_status gs_sequence_check_end(const gs_layer *net);
 
 /* True if the layer's group divides sequences. */

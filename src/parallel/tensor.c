@@ -5,8 +5,8 @@
 
 /* ---- which layers form a pair ---- */
 
-/* Convolutions are divided if each rank gets a channel, but not with `leaves`: adding the channels in parts would rule
- * out the fast convolutions of cpu/winograd.h, even for a lone worker. */
+/* Convolutions are divided if each rank gets at least one channel, but not with `leaves`: adding the channels in parts
+ * would rule out the fast convolutions of cpu/winograd.h, even for a lone worker. */
 static bool begins_pair(const gs_layer *l, const gs_tensor_group *t) {
     if (l->ops->tensor == GS_TENSOR_CONV) return !t->leaves && l->outputs >= t->size;
     return l->ops->tensor == GS_TENSOR_LINEAR;
@@ -45,12 +45,12 @@ static const struct {
     {GS_TENSOR_DRAWS, GS_TENSOR_TOKENS, &gs_token_dropout},
 };
 
-/* dx is a sum over the ranks. */
+/* True if dx is a sum over the ranks. */
 static bool has_columns(const gs_layer_shard *p) {
     return p->role == GS_TENSOR_COLUMNS || p->role == GS_TENSOR_OUTPUTS;
 }
 
-/* y is a sum over the ranks. */
+/* True if y is a sum over the ranks. */
 static bool has_rows(const gs_layer_shard *p) {
     return p->role == GS_TENSOR_ROWS || p->role == GS_TENSOR_TABLE_ROWS;
 }

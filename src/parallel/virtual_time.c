@@ -2,7 +2,7 @@
 
 #include <stdlib.h>
 
-enum { UNDER_WAY = 2 /* unreceived messages of a pair before send waits (comm.h) */ };
+enum { UNDER_WAY = 2 /* a send waits while this many messages of a pair are unreceived (comm.h) */ };
 
 typedef struct message {
     gs_instruction sent;

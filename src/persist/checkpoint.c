@@ -15,7 +15,7 @@
 /* What the thread has done so far. */
 typedef struct written {
     gs_checkpoint_report report;
-    double seconds;    /* for all writes */
+    double seconds;    /* spent on all writes */
     char message[600]; /* about the last failure */
 } written;
 
@@ -29,7 +29,7 @@ typedef struct written {
 typedef struct gs_checkpoints {
     uint64_t last;      /* step at which the last checkpoint was begun; 0 in a new run */
     sig_atomic_t seen;  /* value of gs_checkpoint_requested at that time */
-    bool asked;         /* rank 0: a worker was asked for one since then */
+    bool asked;         /* rank 0: true if a worker was asked for one since then */
     double moment;      /* time at which the last one was copied */
     double copied;      /* total seconds of all copies */
     double longest;     /* seconds of the longest copy */
@@ -37,10 +37,10 @@ typedef struct gs_checkpoints {
     float *weights;     /* the copy; other ranks gather into it and discard it; NULL: not needed */
     const gs_settings *settings;
     uint64_t per_epoch; /* steps per epoch */
-    gs_model *plan;     /* describes the weights; this and `state` are rank 0's */
+    gs_model *plan;     /* describes the weights; only rank 0 has this and `state` */
     gs_state *state;
     gs_jobs *writer; /* NULL on other ranks */
-    uint64_t ticket; /* the last write's */
+    uint64_t ticket; /* of the last write */
     written done;    /* belongs to the thread while it writes */
 } gs_checkpoints;
 
@@ -174,7 +174,7 @@ static void tell_failure(gs_checkpoints *c, const gs_observer *observer) {
     if (observer->note) observer->note(observer->context, d->message);
 }
 
-/* If workers differ between steps, this acts after an epoch's steps; otherwise an epoch's score requests nothing. */
+/* Also runs after an epoch's steps, whose score requests a checkpoint only if workers differ between steps. */
 static gs_status after_step(gs_worker *w, gs_event *e) {
     gs_checkpoints *c = w->checkpoints;
     if (!c || e->diverged || e->total.stop) return GS_OK;

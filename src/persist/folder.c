@@ -32,7 +32,7 @@ bool gs_checkpoint_is_folder(const char *path) {
 
 /* ---- names ---- */
 
-/* The path of a file. A path truncated here is too long for any file. */
+/* The path of a file. A path that does not fit is too long for any file. */
 typedef struct path {
     char text[PATH_MAX + 64];
 } path;
@@ -52,7 +52,7 @@ static path lock_of(const char *folder) {
     return p;
 }
 
-/* "step-000000200" with this ending -> 200. */
+/* Read the step from a name: "step-000000200" plus `ending` -> 200. False if the name has another form. */
 static bool step_of(const char *name, const char *ending, uint64_t *step) {
     char again[64];
     if (sscanf(name, PREFIX "%15" SCNu64, step) != 1) return false;
@@ -185,7 +185,7 @@ void gs_checkpoint_let_go(void) {
     if (file >= 0) close(file);
 }
 
-/* False: another run is removing it. */
+/* False if another run is removing this checkpoint. */
 static bool hold(const char *folder, uint64_t step) {
     gs_checkpoint_let_go();
     const int file = open(path_of(folder, step, WEIGHTS).text, O_RDONLY | O_CLOEXEC);
@@ -198,7 +198,7 @@ static gs_status copy_path(const char *folder, uint64_t step, char **file) {
     return *file ? GS_OK : gs_fail(GS_E_MEMORY, "no memory for the path of a checkpoint");
 }
 
-/* *gone: another run has removed a checkpoint in the meantime, so there may be newer ones. */
+/* *gone: true if another run has removed a checkpoint in the meantime, so there may be newer ones. */
 static gs_status find(const char *folder, char **file, char note[GS_CHECKPOINT_NOTE], bool *gone) {
     for (uint64_t step = NONE;;) {
         const bool first = step == NONE;
@@ -268,7 +268,7 @@ static void remove_old(const char *folder, uint64_t step, int keep) {
 
 /* Remove files without a manifest: they were never finished, or only half removed. The file from which the run resumes
  * stays. A killed run leaves at most one such file in a folder without manifests; if there are more, somebody has
- * copied files or removed the manifests. */
+ * copied files or removed the manifests, and none is removed. */
 static gs_status clean(const char *folder, const char *resume, char note[GS_CHECKPOINT_NOTE]) {
     size_t count = 0;
     gs_file_clean_folder(folder);
@@ -323,7 +323,7 @@ static gs_status check_others(const char *folder, const char *resume, uint64_t s
                            "; go on from there with --resume %s, or choose another folder",
                            folder, ours ? "later checkpoint than " : "checkpoint of another run",
                            ours ? resume : "", found, folder);
-        if (!ours) GS_TRY(check_damaged(folder, found, note)); /* this run writes its own again */
+        if (!ours) GS_TRY(check_damaged(folder, found, note)); /* this run will overwrite its own */
     }
 }
 
@@ -332,8 +332,8 @@ gs_status gs_checkpoint_check_new(const char *folder) {
     return check_others(folder, NULL, 0, note);
 }
 
-/* A run that ends removes this file. If we opened it before that, our lock is worthless, and we must lock the new file.
- * On a file system without locks, locking always succeeds. */
+/* A run removes its lock file when it ends. If we opened the file before that, our lock is worthless, and we must lock
+ * the new file. On a file system without locks, locking always succeeds. */
 static gs_status lock_folder(const char *folder, FILE **lock) {
     const path place = lock_of(folder);
     char who[300] = "", host[64] = "?";

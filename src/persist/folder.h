@@ -1,19 +1,19 @@
-/* A folder of checkpoints. Each consists of two files:
+/* A folder of checkpoints. Each checkpoint consists of two files:
  *
  *     step-000000200.safetensors    weights, optimiser vectors and the state of the run, as written by --save-state
  *                                   (persist/state_file.h), for --resume, eval and Python
- *     step-000000200.json           its manifest: step, position in the epoch, settings, bytes and SHA-256 of this file
+ *     step-000000200.json           its manifest: step, position in the epoch, settings, size and SHA-256 of the other
  *
  * Each file is written whole or not at all (io/file.h), the manifest last. A checkpoint without a manifest was
- * therefore never finished, and one whose SHA-256 differs from its manifest's was damaged later.
+ * therefore never finished, and one whose SHA-256 differs from the one in its manifest was damaged later.
  *
  *     killed during         the folder then holds                     and the next run
  *     the first write       step-200.safetensors.PID-0-HOST.tmp       removes
  *     the second write      step-200.safetensors                      removes
  *     an old one's removal  step-100.safetensors                      removes: the manifest is removed first
  *
- * --resume takes the newest whole checkpoint. A run that writes into a folder locks the file ".lock" there (flock),
- * until its process ends at the latest; no other run can write there.
+ * --resume takes the newest whole checkpoint. A run that writes into a folder locks the file ".lock" there (flock), at
+ * the latest until its process ends, so no other run can write there.
  */
 #pragma once
 
@@ -28,17 +28,17 @@ bool gs_checkpoint_is_folder(const char *path);
 /* True if the folder holds no checkpoint, not even a damaged one, or does not exist. */
 bool gs_checkpoint_is_empty(const char *folder);
 
-/* *file: the path of the newest whole checkpoint in the folder; the caller frees it. note: the defects of newer ones,
- * and that this one is taken instead; or "". GS_E_FILE: there is no checkpoint, or the folder cannot be read;
- * GS_E_FORMAT: none is whole. */
+/* *file: the path of the newest whole checkpoint in the folder; the caller frees it. note: why newer ones are
+ * defective, and that this one is taken instead; else "". GS_E_FILE: there is no checkpoint, or the folder cannot be
+ * read; GS_E_FORMAT: none is whole. */
 gs_status gs_checkpoint_find(const char *folder, char **file, char note[GS_CHECKPOINT_NOTE]);
 
-/* Find the checkpoint of this step, which rank 0 has found. Waits up to 10 seconds for a slow file system to show it.
- * GS_E_FILE, GS_E_FORMAT. */
+/* Find the checkpoint of this step, after rank 0 has found it. Waits up to 10 seconds for a slow file system to show
+ * it. GS_E_FILE, GS_E_FORMAT. */
 gs_status gs_checkpoint_find_step(const char *folder, uint64_t step, char **file);
 
-/* gs_checkpoint_find keeps other runs from removing the checkpoint that it found: runs on this machine, and on other
- * machines if the file system supports locks. This lasts until the next search, or until this call. */
+/* Release the checkpoint that gs_checkpoint_find found. Until this call, or until the next search, other runs cannot
+ * remove it: neither runs on this machine nor, if the file system supports locks, on other machines. */
 void gs_checkpoint_let_go(void);
 
 /* The step of a file found by gs_checkpoint_find. */
@@ -55,9 +55,9 @@ gs_status gs_checkpoint_check_new(const char *folder);
 
 /* Prepare the folder for a run that resumes from the file `resume` after `step` steps (NULL: a new run). Creates it if
  * necessary, removes what killed runs left (and all but the `keep` newest of this run's checkpoints), and checks that a
- * file can be written. GS_E_FILE. GS_E_USAGE: another run writes there; the folder holds another run's checkpoints,
- * including damaged ones with a readable state; or later ones of this run. note: what was removed or will be replaced;
- * or "". *lock must be released with gs_checkpoint_unlock in any case. */
+ * file can be written. GS_E_FILE. GS_E_USAGE: another run writes there, or the folder holds checkpoints of another run
+ * (including damaged ones whose state is readable) or later ones of this run. note: what was removed or will be
+ * replaced; else "". Release *lock with gs_checkpoint_unlock even after a failure. */
 gs_status gs_checkpoint_prepare(const char *folder, const char *resume, uint64_t step, int keep,
                                 char note[GS_CHECKPOINT_NOTE], FILE **lock);
 void gs_checkpoint_unlock(const char *folder, FILE *lock); /* NULL is allowed */

@@ -3,7 +3,7 @@
 #include <inttypes.h>
 #include <string.h>
 
-/* The last step that all survivors hold, and the first survivor; -1: none. */
+/* *step: the last step that all survivors hold. Returns the first survivor; -1: none. */
 static int find_step(const gs_snapshot_id *all, int size, uint64_t *step) {
     int first = -1;
     for (int r = 0; r < size; r++) {

@@ -7,10 +7,10 @@
  *                    rank 1          | 57 | 58 ..     in the same epoch and sample order
  *                    rank 2          | 57 | 58 ..     new: receives the state from the first survivor, as all do
  *
- * A step is a sum over all ranks, so no rank ends step k + 1 before all have ended step k. Survivors are therefore at
- * most one step apart, and copies of the last two steps suffice: weights, batch_norm's statistics, the optimiser's
- * vectors, the loss scale. The position in the epoch follows from the step (train/state.h). At each rendezvous the
- * survivors compare the SHA-256 of their copies. The cost is memory for two copies, and one copy in each step.
+ * Each step sums over all ranks, so no rank ends step k + 1 before all have ended step k. Survivors are therefore at
+ * most one step apart, and copies of the last two steps suffice. They hold the weights, batch_norm's statistics, the
+ * optimiser's vectors and the loss scale. The step determines the position in the epoch (train/state.h). At each
+ * rendezvous survivors compare the SHA-256 of their copies. Cost: memory for two copies, and time for one per step.
  *
  * Each process must hold the whole state: one worker per process, with --sync allreduce or --exact.
  */
@@ -27,7 +27,7 @@ void gs_snapshots_free(gs_snapshots *); /* NULL is allowed */
 /* GS_E_USAGE: these settings do not allow an elastic run. */
 gs_status gs_snapshots_check(const gs_settings *);
 
-/* After a rendezvous, set *begin to the state from which all continue, with its weights; it belongs to the snapshots.
+/* After a rendezvous, set *begin to the state, including weights, from which all continue; the snapshots own it.
  * Without a survivor *begin is unchanged. processes NULL: this process is alone. GS_E_DIFFER: the survivors' states
  * differ. Does nothing if `snapshots` is NULL. */
 gs_status gs_snapshots_settle(gs_snapshots *, gs_comm *processes, const gs_state **begin);

@@ -144,7 +144,7 @@ gs_status gs_state_check_option(const char *path, const gs_state *state, const g
     if (o->resume != GS_RESUME_AGREES) return GS_OK;
     if (!kept) kept = gs_run_option_text(o, &usual, usual_room);
     if (strcmp(kept, now) == 0) return GS_OK;
-    if (strcmp(kept, "nan") == 0) GS_TRY(gs_check_optimizer(given)); /* that optimiser has no such option */
+    if (strcmp(kept, "nan") == 0) GS_TRY(gs_check_optimizer(given)); /* that run has no such option */
     return gs_fail(GS_E_USAGE,
                    "--%s %s: the run in %s has --%s %s; leave it out to resume that run, or begin a new one "
                    "with --load",

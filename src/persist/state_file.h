@@ -1,4 +1,4 @@
-/* Stores a run's state (train/state.h) in the file of its weights (model/safetensors.h): as text in the metadata, and
+/* Stores a run's state (train/state.h) in the file with its weights (model/safetensors.h): as text in the metadata, and
  * as tensors such as "optimizer.velocity.3.weight". Readers of weights ignore it. Also checks whether a file matches
  * the run that resumes from it. */
 #pragma once
@@ -33,7 +33,7 @@ const char *gs_state_option(const gs_state *, const char *name);
 gs_status gs_state_check_option(const char *path, const gs_state *, const struct gs_run_option *,
                                 const gs_settings *);
 
-/* GS_E_USAGE: settings->model is not the file's model. Call it before reading the weights, which would not fit. */
+/* GS_E_USAGE: settings->model differs from the file's. Call this before reading the weights, which would not fit. */
 gs_status gs_state_check_model(const gs_settings *, const gs_weights_info *, gs_shape in);
 
 /* Check everything else, and read the vectors. GS_E_USAGE, GS_E_SHAPE, GS_E_FORMAT, GS_E_MEMORY. */

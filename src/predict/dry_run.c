@@ -39,8 +39,8 @@ static bool is_called(const gs_layer *net, int i, gs_direction direction) {
     return !net->child[i]->fused && !net->child[i]->other_stage && !ends;
 }
 
-/* Later layers that this one computes, or that compute nothing, count as part of it; so do uncalled layers before the
- * first called one. */
+/* Later layers that this one computes too, or that compute nothing, count as part of it. Uncalled layers before the
+ * first called one count as part of it. */
 static gs_status before_layer(void *context, const gs_layer *l, gs_direction direction, const gs_pass *pass,
                               gs_mem in) {
     const gs_layer *net = l->root;
@@ -78,7 +78,7 @@ static gs_status add_call(gs_dry_run *r, const gs_comm *comm, gs_dry_run_item it
     return add(r, item);
 }
 
-/* A collective of `comm`, or a message between two of its ranks. */
+/* Record a collective of `comm`, or a message between two of its ranks. */
 static gs_status add_operation(gs_dry_run *r, const gs_comm *comm, const gs_call *call) {
     const gs_virtual_op op = call->operation == GS_SEND   ? GS_VIRTUAL_SEND_ONE
                              : call->operation == GS_RECV ? GS_VIRTUAL_RECV_ONE
@@ -139,8 +139,8 @@ static gs_status jobs(const gs_worker *w, int room, gs_jobs **out) {
     return room > 0 ? gs_jobs_create_dry(told, dry_run_of(w), out) : gs_jobs_create(0, out);
 }
 
-/* A micro-batch as large as one of the two before it shows a dry run for memory nothing new. It is skipped, unless it
- * is the last of its part or the model is divided into stages. */
+/* A micro-batch as large as one of the two before it adds nothing to a dry run for memory. It is skipped, unless it is
+ * the last of its part or the model is divided into stages. */
 static gs_status next_piece(gs_worker *w, const gs_loaded **next) {
     gs_dry_run *r = dry_run_of(w);
     gs_micro_batch *p = &r->loaded.micro_batch;
@@ -169,13 +169,13 @@ void gs_dry_run_free(gs_dry_run *r) {
 
 /* ---- a worker's calls ---- */
 
-/* A copy of the weights, like the one that gs_read_weights makes (train/hooks.c). */
+/* Record a copy of the weights, like the one that gs_read_weights makes (train/hooks.c). */
 static gs_status dry_weights(gs_worker *w) {
     GS_TRY(gs_book_host(w, GS_MEMORY_WEIGHTS, &w->model, gs_model_whole(w->model)->saved * sizeof(float)));
     return gs_partition_weights(w, NULL);
 }
 
-/* The step after `done` steps. Strategies whose workers are apart between steps allocate nothing more in a step. */
+/* Run the step after the first `done` steps. Strategies whose workers differ between steps allocate nothing. */
 static gs_status dry_step(gs_worker *w, uint64_t done) {
     gs_dry_run *r = dry_run_of(w);
     gs_score unused;
@@ -188,8 +188,8 @@ static gs_status dry_step(gs_worker *w, uint64_t done) {
     return w->strategy->apart && status == GS_OK ? gs_update(w, 1) : status;
 }
 
-/* All blocks of a test set are alike except the last, so two per worker suffice. A worker with one block fewer than the
- * others keeps one fewer. */
+/* All blocks of a test set are alike except the last, so two per worker suffice. A worker that had one block fewer than
+ * the others still has one fewer. */
 static gs_dataset short_test_set(const gs_worker *w) {
     const size_t blocks = (w->test_set->count + w->eval_block - 1) / w->eval_block,
                  replicas = (size_t)w->groups.layout.dp, each = blocks / replicas;
@@ -309,7 +309,7 @@ static gs_status play_step(gs_worker *w, gs_dry_run *r) {
     return r->failed;
 }
 
-/* Run one worker: the plan's next one; without a plan, one step of it. */
+/* Run the worker of this rank: as the plan's next worker, or without a plan, for one step. */
 static gs_status play(gs_dry_run *r, const gs_settings *given, const gs_dataset *train_set,
                       const gs_dataset *test_set, int threads, int workers, int rank, gs_memory_plan *plan) {
     gs_settings s = *given;

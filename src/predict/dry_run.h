@@ -22,7 +22,7 @@ typedef struct gs_dry_run_item {
     size_t samples;
     size_t params; /* for UPDATE: parameters that this rank updates */
     gs_axis axis;  /* for LIST: a collective or a scheme of all ranks along this axis */
-    /* For LIST; for SEND_ONE and RECV_ONE: key.call, whose root is a rank in the world. */
+    /* For LIST. SEND_ONE and RECV_ONE use only key.call, whose root is a rank in the world. */
     gs_message_lists_key key;
     uint64_t ticket; /* for NOTE and AWAIT: the job's number */
 } gs_dry_run_item;
@@ -36,8 +36,8 @@ typedef struct gs_dry_run {
     gs_dry_run_item *item;
     size_t items, room;
     double sent; /* bytes, counted as in a run */
-    bool writes; /* record items; otherwise it is a dry run for memory */
-    bool on;     /* it is recording */
+    bool writes; /* true: record items; false: a dry run for memory */
+    bool on;     /* true while recording */
     bool in_job; /* between ASK and NOTE */
     gs_status failed;
     struct gs_worker *worker;
@@ -45,7 +45,7 @@ typedef struct gs_dry_run {
     gs_update_watcher updates;
     gs_loaded loaded; /* the step's latest micro-batch, without samples */
     gs_schedule_position at;
-    size_t known[2], taken; /* the sizes of the last two micro-batches of this part, and the number so far */
+    size_t known[2], taken; /* sizes of the last two micro-batches of this part, and their number so far */
 } gs_dry_run;
 
 /* Record the first step of rank `rank` of `workers`, for settled settings. Samples have the shape `in` and `targets`

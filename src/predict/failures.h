@@ -3,15 +3,14 @@
  *     | work, tau | checkpoint, delta | work, tau | ch  X  restart, R | work, tau | checkpoint, delta | ...
  *                                        a failure: work since the last checkpoint is repeated
  *
- * Failures occur at a constant rate; the cluster's mean time between failures is M = mtbf / hosts. For W seconds of
- * work:
+ * Failures occur at a constant rate, on average every M = mtbf / hosts seconds in the cluster. For W seconds of work:
  *
  *     expected time    M e^(R/M) (e^((tau + delta)/M) - 1) W / tau                 (Daly 2006, eq. 13)
  *     Young's optimum  tau = sqrt(2 delta M)
  *     Daly's optimum   tau = sqrt(2 delta M) (1 + sqrt(delta/2M)/3 + delta/2M/9) - delta    for delta < 2 M, else M
  *
- * Runs are also drawn at random from the seed, failure by failure. A drawn run ends with its work, without a final
- * checkpoint, which the formula includes.
+ * Runs are also drawn at random from the seed, failure by failure. A drawn run ends with its work; only the formula
+ * includes a final checkpoint.
  *
  * Sources: Young, "A first order approximation to the optimum checkpoint interval" (Communications of the ACM 17,
  * 1974); Daly, "A higher order estimate of the optimum checkpoint interval for restart dumps" (Future Generation
@@ -46,5 +45,6 @@ typedef struct gs_failures_cost {
 double gs_failures_time(const gs_failures *, double mtbf, double every);
 double gs_failures_daly(double checkpoint, double mtbf);
 
-/* All inputs are positive; restart and every may be 0. GS_E_USAGE: the run would hardly ever reach a checkpoint. */
+/* All inputs must be positive, but restart and every may be 0. GS_E_USAGE: the run would hardly ever reach a
+ * checkpoint. */
 gs_status gs_failures_expect(const gs_failures *, gs_failures_cost *out);

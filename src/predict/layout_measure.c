@@ -1,9 +1,9 @@
 /* Measures how long the parts of a step take on this machine: layers, and single calls between workers.
  *
  * As many cores are busy as in a run: of the N workers with t threads each, on C cores, min(N, C / t) measure layers at
- * the same time, and all N measure calls, in the run's groups, with its schemes, its --link, and its threads bound to
- * cores. The times therefore include how workers on one machine slow each other down: they share its memory, a call
- * waits for the last worker, and if threads outnumber cores they take turns. A call beside layers is handed to a
+ * the same time, and all N make the measured calls, in the run's groups, with its schemes, its --link, and its threads
+ * bound to cores. The times therefore include how workers on one machine slow each other down: they share its memory, a
+ * call waits for the last worker, and if threads outnumber cores they take turns. A call beside layers is handed to a
  * thread, as in a run (core/jobs.h): waking this thread and waiting for it takes longer than a short call. Medians over
  * rounds and turns exclude the effect of a few disturbed ones. */
 #include <math.h>
@@ -31,7 +31,7 @@ static int at_once(const gs_layout_measured *p) {
     return p->workers < most ? p->workers : most;
 }
 
-/* As in a run (gs_worker_share): bind threads if each has its own core and all devices are CPUs. */
+/* Bind threads as in a run (gs_worker_share), if each has its own core and all devices are CPUs. */
 static void bind(const gs_layout_measured *p, int rank, int ranks) {
     if (p->settings->bind && gs_devices_are_cpu(p->settings->devices) && p->workers * p->threads <= p->cores)
         (void)gs_cores_bind_share(rank, ranks);
@@ -44,7 +44,7 @@ typedef struct crew {
     const gs_settings *settings;
     size_t samples;
     int ranks;
-    gs_layer_times *times; /* equal on all ranks: rank 0's */
+    gs_layer_times *times; /* stored by rank 0; all ranks obtain the same times */
 } crew;
 
 /* Thread 0 takes the last shard of a group, thread 1 the one before it, and so on: the last shard holds the
@@ -146,7 +146,7 @@ static gs_status call_as_in_a_run(caller *c) {
     return gs_jobs_wait(c->jobs, number);
 }
 
-/* The mean seconds of `calls` calls, from the common start until the last worker has finished. */
+/* *seconds: per call, the mean of `calls` calls from the common start until the last worker has finished. */
 static gs_status make_round(caller *c, int calls, double *seconds) {
     double start;
     GS_TRY(gs_ranks_begin(c->all, &c->b->measured->settings->link, &start));
@@ -220,7 +220,7 @@ static bool same(const gs_layout_call *a, const gs_layout_call *b) {
            a->background == b->background;
 }
 
-/* A longer call is measured with FLOATS_MOST floats, and its time scaled in proportion. */
+/* A call with more than FLOATS_MOST floats is measured with that many, and its time scaled in proportion. */
 static gs_status call(gs_layout_measured *p, const gs_layout_call *wanted, double *seconds) {
     bench b = {.measured = p, .call = *wanted};
     for (size_t i = 0; i < p->calls_known; i++) {

@@ -77,7 +77,7 @@ typedef struct prediction {
     double busy;  /* number of workers that take turns on a core or an OpenCL device; at least 1 */
     double batch; /* samples per worker in a step */
     gs_stages pipeline;
-    double forward[GS_RUNS], backward[GS_RUNS]; /* per run of layers: the mean of its micro-batches */
+    double forward[GS_RUNS], backward[GS_RUNS]; /* per run of layers: the mean over its micro-batches */
     /* Over all stages: the sum of layers; the largest sum of calls between layers; the longest rest of a step. */
     double work, calls, rest;
 } prediction;
@@ -112,7 +112,7 @@ static gs_status time_of_layers(const prediction *p, const gs_dry_run_item *i, b
 
 /* ---- calls ---- */
 
-/* samples: those of the layer that makes the call. */
+/* samples: the number of samples in the layer that makes the call. */
 static gs_layout_call call_of(const prediction *p, const gs_dry_run_item *i, size_t samples) {
     const gs_layout *l = &p->layout;
     const gs_call *c = &i->key.call;
@@ -127,7 +127,7 @@ static gs_layout_call call_of(const prediction *p, const gs_dry_run_item *i, siz
                            .background = i->in_job};
     call.floats = i->key.scheme ? i->key.array.count : c->count * gs_type_size(c->type) / sizeof(float);
     if (c->operation == GS_ALL_GATHER || c->operation == GS_ALL_TO_ALL) call.floats *= (size_t)call.ranks;
-    if (c->operation == GS_ALL_TO_ALL) call.operation = GS_REDUCE_SCATTER; /* --exact: equally many bytes */
+    if (c->operation == GS_ALL_TO_ALL) call.operation = GS_REDUCE_SCATTER; /* --exact; sends as many bytes */
     if (parts && !call.scheme) call.samples = samples;
     return call;
 }
@@ -151,7 +151,7 @@ static void add_to_run(prediction *p, const gs_dry_run_item *layers, double seco
     (layers->backward ? p->backward : p->forward)[run] += seconds / p->pipeline.shape.micro_batches;
 }
 
-/* The layers that a call belongs to: those before it, or after it if it receives a message. */
+/* The layers to which a call belongs: the preceding ones or, if it receives a message, the following ones. */
 static const gs_dry_run_item *layers_at(const gs_dry_run *r, size_t i) {
     const bool receives = r->item[i].op == GS_VIRTUAL_RECV_ONE;
     while (r->item[i].op != GS_VIRTUAL_LAYERS) i += receives ? 1 : (size_t)-1;
@@ -163,7 +163,7 @@ static gs_status add_items(prediction *p, const gs_dry_run *r, stage *to) {
     while (last > 0 && r->item[last - 1].op != GS_VIRTUAL_LAYERS) last--;
     while (last < r->items && r->item[last].op > GS_VIRTUAL_LIST) last++;
     while (first < last && r->item[first].op != GS_VIRTUAL_LAYERS) first++;
-    bool meets = false; /* layers call other workers, so workers meet in each of them */
+    bool meets = false; /* true if layers call other workers, so that workers meet in each layer */
     for (size_t k = 0; k < last; k++) meets |= r->item[k].op == GS_VIRTUAL_LIST && !r->item[k].in_job;
     for (size_t k = 0; k < r->items; k++) {
         const gs_dry_run_item *i = &r->item[k];
@@ -183,7 +183,7 @@ static gs_status add_items(prediction *p, const gs_dry_run *r, stage *to) {
     return GS_OK;
 }
 
-/* The part of a step after its layers or beside them. Unless there are cores for all threads, a thread beside a worker
+/* Seconds of a step after its layers and beside them. Unless there are cores for all threads, a thread beside a worker
  * takes a core from another worker, and so does the loader. */
 static double rest_of(const prediction *p, const stage *g) {
     const gs_layout_measured *m = p->measured;
@@ -193,7 +193,7 @@ static double rest_of(const prediction *p, const stage *g) {
            p->busy * (m->update * g->params + p->batch * (m->data + (room ? 0 : m->loader)));
 }
 
-/* The last worker of a tensor group holds the largest part of a vocabulary. */
+/* A tensor group is represented by its last worker, which holds the largest part of a vocabulary. */
 static gs_status add_stage(prediction *p, int number, gs_layout_cost *out) {
     const gs_layout *l = &p->layout;
     const int rank = gs_rank_at(l, (gs_coordinates){0, l->tp - 1, number}), all = l->dp * l->tp;
@@ -230,7 +230,7 @@ static gs_status play(const prediction *p, double *seconds) {
 
 /* ---- a step ---- */
 
-/* Threads per core, or workers per OpenCL device, since these are measured one at a time. */
+/* Threads per core; or workers per OpenCL device, which only one worker measures at a time. */
 static double turns_taken(const gs_layout_measured *m) {
     const char *devices = m->settings->devices;
     const int named = gs_devices_count(devices);
@@ -313,7 +313,7 @@ static int faster_first(const void *a, const void *b) {
     return (x > y) - (x < y);
 }
 
-/* The settings of a run with this layout; they refer to its name in `text`. */
+/* The settings of a run with this layout; they point to its name, which is written to `text`. */
 static gs_settings with_layout(const gs_layout_plan *p, const gs_layout *l, bool sequence,
                                char text[GS_LAYOUT_TEXT]) {
     gs_settings s = p->memory.settings;
@@ -353,7 +353,7 @@ static gs_status try_layout(gs_layout_plan *p, const gs_model *m, const gs_layou
     return GS_OK;
 }
 
-/* pp stages of tp shards, with every possible stage of ZeRO. */
+/* List the layouts of pp stages and tp shards, with every possible stage of ZeRO. */
 static gs_status list_with_zero(gs_layout_plan *p, int pp, int tp, size_t *room) {
     const int dp = p->workers / (pp * tp), sequence = tp > 1 && p->memory.settings.sequence;
     if (p->workers % (pp * tp) != 0) return GS_OK;

@@ -57,10 +57,10 @@ double gs_memory_most(const gs_memory_plan *p, int *worker) {
     return most;
 }
 
-/* ---- which settings take less ----
+/* ---- which settings need less memory ----
  *
- * The rows of one table, those that cost the least time first. `gradsum memory` lists what each would save, --fit tries
- * them in this order, and a run that --max-memory refuses names those that suffice. A lever changes a copy of the
+ * The rows of one table, by the time they cost, cheapest first. `gradsum memory` lists what each would save, --fit
+ * tries them in this order, and a run that --max-memory refuses names those that suffice. A lever changes a copy of the
  * settings, from which another plan is made. To add an option, add a row. */
 
 static const double MB = 1e6;
@@ -76,8 +76,8 @@ enum { ALL = 100 };
 
 static const char smaller[] = "smaller products";
 
-/* Half of the samples, a quarter, and so on. A pipeline cuts the batch into more micro-batches instead. With --exact, a
- * virtual shard computed in several passes would give different bits. */
+/* Compute half of the samples at once, a quarter, and so on. A pipeline cuts the batch into more micro-batches instead.
+ * With --exact, a virtual shard computed in several passes would give different bits. */
 static bool set_micro_batch(const gs_memory_plan *p, int degree, gs_settings *s, gs_memory_option *o) {
     size_t all = 0;
     for (int i = 0; i < p->workers; i++)
@@ -93,7 +93,7 @@ static bool set_micro_batch(const gs_memory_plan *p, int degree, gs_settings *s,
     return true;
 }
 
-/* In a pipeline, two, four or eight times as many micro-batches; at most one per sample. */
+/* In a pipeline, make two, four or eight times as many micro-batches; at most one per sample. */
 static bool set_micro_batches(const gs_memory_plan *p, int degree, gs_settings *s, gs_memory_option *o) {
     const int now = gs_passes(&p->settings), share = (int)(p->batch / (size_t)p->layout.dp);
     if (p->layout.pp == 1 || p->settings.exact || degree > 2 || now << degree >= share) return false;
@@ -132,7 +132,7 @@ static bool set_zero(const gs_memory_plan *p, int degree, gs_settings *s, gs_mem
     return true;
 }
 
-/* As few kinds as suffice, cheapest first (README.md), without those that are already set or refused. */
+/* Offload as few kinds of data as suffice, cheapest first (README.md), except kinds already set or refused. */
 static bool set_offload(const gs_memory_plan *p, int degree, gs_settings *s, gs_memory_option *o) {
     static const char several[] = "these, except what is there for a moment";
     static const struct {
@@ -197,7 +197,7 @@ static const lever levers[] = {
 };
 enum { LEVERS = sizeof levers / sizeof *levers, FITS = LEVERS - 1 /* --fit never changes the optimiser */ };
 
-/* What the worker that needs most takes with these settings; INFINITY: refused. again: see gs_memory_plan; or NULL. */
+/* Bytes of the worker that needs most with these settings; INFINITY: refused. again: as in gs_memory_plan; or NULL. */
 static double peak_with(const gs_memory_plan *plan, const gs_settings *changed, double *again) {
     gs_memory_plan other;
     double most = INFINITY;
@@ -218,7 +218,7 @@ static void try_lever(const gs_memory_plan *plan, const lever *l, gs_memory_opti
         o.peak = peak_with(plan, &s, &again);
         o.saves = most - o.peak;
         const bool kinds =
-            l->set == set_offload; /* degrees differ in kind; other levers' degrees take less and less */
+            l->set == set_offload; /* its degrees differ in kind; other levers' degrees need less and less */
         if (o.saves < 1 || (kinds ? fabs(o.saves - before) < 1 : o.saves < before + 1)) continue;
         before = o.saves;
         if (again > plan->again)
@@ -267,7 +267,7 @@ static bool apply(choice *c, gs_settings *s) {
     return true;
 }
 
-/* Move a lever up from degree `from` until the run fits: true. Else to the degree that takes least, if below *now. */
+/* Move a lever up from degree `from` until the run fits: true. Else set the degree that needs least, if below *now. */
 static bool move(choice *c, int lever, int from, double *now) {
     int best = -1;
     for (int degree = from;; degree++) {
@@ -286,7 +286,7 @@ static bool move(choice *c, int lever, int from, double *now) {
 }
 
 /* Move the levers in order, cheapest first: as far as necessary, or as far as it helps. Then move the levers before the
- * last one back as far as the run still fits. `before`: the combination that did not suffice. False: nothing fits. */
+ * last one back as far as the run still fits. `before`: the last combination that failed. False: nothing fits. */
 static bool choose(choice *c, char *before, size_t size) {
     double now = gs_memory_most(c->plan, NULL);
     int last = 0;

@@ -4,8 +4,8 @@
  * A ledger records what a worker allocates: on its device, and on the host for its samples and messages. Not counted:
  * the data set, which a process holds once; the program and its libraries; OpenCL's own memory; a transport's copies of
  * messages under way. These copies depend on which messages coincide, so a plan cannot predict them; a run reports its
- * threads' copies (gs_result.message_copies). At most two long messages are under way to each other worker, and two
- * more that are shards of sums; in a ring, or between two workers, one.
+ * threads' copies (gs_result.message_copies). To each other worker at most two long messages are under way, and two
+ * more that carry shards of sums; in a ring, or between two workers, only one.
  */
 #pragma once
 
@@ -21,8 +21,8 @@ typedef struct gs_memory_worker {
     char device[48];
     int rank;
     gs_memory_use use[GS_MEMORY_PLACES]; /* at its peak */
-    size_t micro_batch;                  /* largest number of samples computed at once in training */
-    size_t eval_block;                   /* and in a test */
+    size_t micro_batch;                  /* maximum number of samples computed at once in training */
+    size_t eval_block;                   /* the same in a test */
 } gs_memory_worker;
 
 typedef struct gs_memory_plan {
@@ -36,7 +36,7 @@ typedef struct gs_memory_plan {
     double shared;    /* bytes of worker 0's activations that belong to no single layer */
     double again;     /* with --recompute: fraction of forward's operations that backward repeats */
     size_t params;    /* in the whole model */
-    size_t own;       /* in worker 0: with --tensor, some of them */
+    size_t own;       /* in worker 0: with --tensor, only some of them */
     int vectors;      /* optimiser vectors per parameter */
     int all_workers;  /* in all processes */
     gs_layout layout; /* of all workers; `zero` is 0 for one worker */
@@ -44,8 +44,8 @@ typedef struct gs_memory_plan {
     double set_bytes; /* of both data sets in host memory, once per process; 0: pictures in files */
 } gs_memory_plan;
 
-/* The plan of a run with these settings. Fails as gs_train does before its first step. With settings->processes, all
- * processes are assumed to have the same devices. *plan must be freed even after an error. */
+/* Plan a run with these settings. Fails as gs_train does before its first step. With settings->processes, all processes
+ * are assumed to have the same devices. *plan must be freed even after an error. */
 gs_status gs_memory_plan_create(const gs_settings *, gs_memory_plan *plan);
 
 /* Change *s to settings for one worker on the first device, whose name is written to `device`: no layout, and nothing
@@ -53,22 +53,22 @@ gs_status gs_memory_plan_create(const gs_settings *, gs_memory_plan *plan);
 gs_status gs_settings_alone(gs_settings *s, char device[48]);
 void gs_memory_plan_free(gs_memory_plan *);
 
-/* The plan for this process's workers, or with `all` for all workers, assuming that all processes have the same
- * devices. The settings may differ from the run's own. GS_E_USAGE: they do not go together. *plan must be freed even
+/* Plan the memory of this process's workers, or with `all` for all workers, assuming that all processes have the same
+ * devices. The settings may differ from the run's own. GS_E_USAGE: they do not work together. *plan must be freed even
  * after an error, and before the run. */
 gs_status gs_run_dry(struct gs_run *, const gs_settings *, bool all, gs_memory_plan *plan);
 
-/* The largest device memory that a worker needs; *worker: that worker; may be NULL. */
+/* The maximum device memory that any worker needs. *worker (may be NULL): that worker. */
 double gs_memory_most(const gs_memory_plan *, int *worker);
 
-/* ---- which settings take less ---- */
+/* ---- which settings need less memory ---- */
 
 /* What one change of the settings would save, in bytes on the worker that needs most. */
 typedef struct gs_memory_option {
     char option[64];    /* "--zero 1" */
     char formula[100];  /* of the saving */
     const char *costs;  /* what it costs in time; NULL: not shown */
-    double saves, peak; /* peak: what that worker then takes */
+    double saves, peak; /* peak: what that worker then needs */
 } gs_memory_option;
 
 enum { GS_MEMORY_OPTIONS = 24 };
@@ -77,8 +77,8 @@ typedef struct gs_memory_options {
     int count;
 } gs_memory_options;
 
-/* A dry run with each option alone: first the options that change training at most by rounding, cheapest in time first;
- * then another optimiser. */
+/* Make a dry run with each option alone, and list first the options that change training at most by rounding, cheapest
+ * in time first; then other optimisers. */
 void gs_memory_options_find(const gs_memory_plan *, gs_memory_options *);
 
 /* The bytes that a worker holds per parameter, all f32, also as a text: "8 + 4/2". With K optimiser vectors: 4 (2 + K).
@@ -87,11 +87,11 @@ void gs_memory_options_find(const gs_memory_plan *, gs_memory_options *);
  * 8 + 4 K/N; 4 + 4 (1 + K)/N; 4 (2 + K)/N. */
 double gs_memory_bytes_each(const gs_memory_plan *, char *text, size_t size);
 
-/* With settings->fit and workers on CPUs, lower max_memory to a worker's share of what this process may use
- * (core/usable.h), or set it. Other devices' memory is unknown: GS_E_USAGE without max_memory. */
+/* With settings->fit and workers on CPUs, lower max_memory, or set it if it is 0, to a worker's share of what this
+ * process may use (core/usable.h). Other devices' memory is unknown: GS_E_USAGE without max_memory. */
 gs_status gs_memory_limit(gs_settings *);
 
-/* GS_E_MEMORY: a worker needs more than settings->max_memory. The message names the largest kinds, and the options that
- * would make it fit, cheapest first. With settings->fit, the cheapest of these are set in *settings instead, *plan is
- * replaced by the plan with them, and `why` says what was chosen and why; otherwise `why` is "". size: GS_FIT_TEXT. */
+/* GS_E_MEMORY: a worker needs more than settings->max_memory. The message names the largest kinds of memory, and
+ * options that would suffice, cheapest first. With settings->fit, the cheapest of these are set in *settings instead,
+ * *plan becomes the plan with them, and `why` tells the choice and its reason; else `why` is "". size: GS_FIT_TEXT. */
 gs_status gs_memory_check(gs_settings *, gs_memory_plan *plan, char *why, size_t size);

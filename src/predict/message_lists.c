@@ -11,7 +11,7 @@
 typedef struct gs_message_lists_entry {
     gs_message_lists_key key;
     gs_virtual_list *list; /* [ranks], or one shared by all ranks */
-    size_t *parts;         /* [2 ranks], for a shared list: bytes of each part's message, bytes of it added */
+    size_t *parts;         /* [2 ranks], for a shared list: bytes in each part's message, and bytes it adds */
     struct gs_message_lists_entry *next;
 } entry;
 
@@ -26,7 +26,7 @@ typedef struct recorder {
     size_t count, width; /* number of the array's elements, and bytes of each */
     /* For a shared list: the part sent last and the part received last, relative to the rank. */
     int sent, came;
-    bool differs; /* the rank did something that a shared list cannot express */
+    bool differs; /* true: the rank did something that a shared list cannot express */
 } recorder;
 
 /* ---- the comm ---- */

@@ -1,8 +1,8 @@
 /* The messages of each rank in one sum or collective, as lists that comm/virtual/play.h executes.
  *
- * These lists are not written by hand. A comm whose send and recv record their arguments runs the code of the scheme or
- * collective once for each rank. This works for code whose messages do not depend on their contents: all of src/sync/
- * except `auto`, and all collectives of collectives.c. Buffers hold no data, and nothing is added (gs_transport.added).
+ * No list is written by hand. The scheme's or collective's code runs once for each rank, on a comm whose send and recv
+ * record their arguments. This works for code whose messages do not depend on their contents: all of src/sync/ except
+ * `auto`, and all collectives of collectives.c. Buffers hold no data, and nothing is added (gs_transport.added).
  *
  * In a ring all ranks do the same with their neighbours, on chunks (core/shard.h) equally far from their own. They
  * share one list, which counts ranks and chunks relative to the rank, modulo N:

@@ -117,7 +117,7 @@ typedef struct timed {
 } timed;
 
 typedef struct profiler {
-    gs_worker worker; /* first, so that its `next` finds the rest */
+    gs_worker worker; /* first, so that a pointer to it points to this struct */
     gs_profile *out;
     gs_dataset *loaded; /* NULL: the set is the caller's */
     const gs_dataset *set;
@@ -131,8 +131,8 @@ typedef struct profiler {
     gs_layer_watcher watcher;
     gs_update_watcher updates;
     timed *layer;              /* [layers], by its number */
-    double inside;             /* seconds in layers inside the current one: its own time is the rest */
-    gs_profile_row *own[ROWS]; /* rows add up all steps, until measure_rows divides them */
+    double inside;             /* seconds in layers inside the current one, whose own time is the rest */
+    gs_profile_row *own[ROWS]; /* sums over all steps, until measure_rows divides them by their number */
     double mark;
     double waited;               /* seconds waited for the loader before `steps` began */
     double count, took, samples; /* of `steps`: number of steps, seconds, samples */
@@ -140,7 +140,7 @@ typedef struct profiler {
 
 /* ---- the least bytes that must be moved: each operand once ---- */
 
-/* Activations may be stored as 16-bit values (memory/half_storage.h). */
+/* The size of an array in floats; activations may be stored as 16-bit values (memory/half_storage.h). */
 static double floats(bool half, double numbers) {
     return half ? numbers / 2 : numbers;
 }
@@ -163,8 +163,8 @@ static double bytes_of(const gs_layer *l, gs_direction direction, double n) {
     return 4 * (read + in + (params > 0 ? 2 * params + (l->needs_dx ? in + weights : 0) : 0));
 }
 
-/* Counted as gs_model counts: dx takes as much as forward, and dw with db as much again. A relu or pooling that a layer
- * computes for its successor counts in that layer. */
+/* Counted as gs_model counts: dx needs as many operations as forward, and dw and db together need as many again. A relu
+ * or pooling that an earlier layer computes counts in that earlier layer. */
 static double flops_of(const gs_layer *l, int direction, double n) {
     bool learns = gs_layer_weights(l) > 0;
     const gs_epilogue then = l->epilogue;
@@ -228,7 +228,7 @@ static gs_status after(void *context, const gs_layer *l, gs_direction direction,
     return GS_OK;
 }
 
-/* Counts from the end of the model's backward, including a search for the largest gradient. */
+/* The update's time counts from the end of the model's backward, and includes a search for the largest gradient. */
 static gs_status after_update(void *context, const gs_optimizer *o, size_t first, size_t count) {
     (void)first;
     return part_ends(context, ROW_UPDATE, GS_BACKWARD, o->ops->flops * (double)count,
@@ -290,7 +290,7 @@ static gs_status step(profiler *p) {
     return GS_OK;
 }
 
-/* Run steps for p->seconds, at least one. */
+/* Run steps for p->seconds, at least one step. */
 static gs_status steps(profiler *p) {
     gs_worker *w = &p->worker;
     GS_TRY(step(p)); /* warms up the caches */

@@ -16,7 +16,7 @@
 
 /* ---- the roofline ---- */
 
-/* The measured peak of a device, and the least time in which it can do some work:
+/* The measured peak of a device, and the minimum time in which it can do some work:
  *
  *     max(flops / (peak FLOP/s), bytes / (peak bytes/s))
  *
@@ -30,7 +30,7 @@ enum { GS_ROOFLINE_SIZES = 4 };
 
 typedef struct gs_roofline {
     double flops; /* per second, in an FMA loop on all cores */
-    /* A triad moves bytes[i] bytes (ascending) at rate[i] bytes per second (never ascending). */
+    /* A triad moves bytes[i] bytes (ascending) at rate[i] bytes per second (never increasing). */
     double bytes[GS_ROOFLINE_SIZES], rate[GS_ROOFLINE_SIZES];
 } gs_roofline;
 
@@ -38,7 +38,7 @@ typedef struct gs_roofline {
 gs_status gs_roofline_measure(gs_device *, double seconds, gs_roofline *out);
 
 /* The bandwidth in bytes per second for work that moves `bytes` bytes, interpolated linearly over the logarithm of the
- * size between measured sizes; outside their range, that of the nearest one. */
+ * size between measured sizes; outside their range, the bandwidth of the nearest size. */
 double gs_roofline_rate(const gs_roofline *, double bytes);
 
 /* Minimum seconds for this work. */
@@ -53,7 +53,7 @@ typedef struct gs_profile_cell {
     double least; /* minimum seconds by the roofline */
 } gs_profile_cell;
 
-/* A layer, or "data" (bytes to the device, and bytes to floats), "loss", "update". */
+/* A layer; or "data" (copies bytes to the device, and converts them to floats), "loss" or "update". */
 typedef struct gs_profile_row {
     char name[48], what[96];
     gs_profile_cell cell[GS_DIRECTIONS];
@@ -81,12 +81,12 @@ gs_status gs_profile_run(const gs_settings *, double seconds, gs_profile *out);
 void gs_profile_free(gs_profile *);
 
 /* After gs_profile_run with the same settings: time the same layers with the plain loops, in one CPU thread, and store
- * the result in the rows' `plain`. Takes about `seconds`, but at least three steps, which may be minutes. Call it only
- * where gs_backend_replace may be called. */
+ * the result in the rows' `plain`. Takes about `seconds`, but at least three steps, which may be minutes. Call this
+ * only where gs_backend_replace may be called. */
 gs_status gs_profile_plain(const gs_settings *, double seconds, gs_profile *);
 
 /* Sentences about loader, step and sample_bytes, in lines of at most 80 columns (profile_verdict.c). */
 void gs_profile_verdict(const gs_profile *, char *text, size_t size);
 
-/* The sum of all rows, both directions in cell[GS_FORWARD]. */
+/* The sum of all rows, over both directions. */
 gs_profile_cell gs_profile_total(const gs_profile *);

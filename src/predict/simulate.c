@@ -17,7 +17,7 @@
 const char *const gs_simulated_kinds[GS_SIM_KINDS] = {"pause", "forward", "backward",
                                                       "sum",   "message", "update"};
 
-enum { STEPS_MOST = 8 /* at most, to find two that take equally long */ };
+enum { STEPS_MOST = 8 /* maximum, until two take equally long */ };
 static const double SAME = 1e-6; /* as a fraction of a step */
 
 /* ---- settings ---- */
@@ -233,7 +233,7 @@ static gs_status write_role(run *w, role *o) {
 
 /* ---- the run's sums ---- */
 
-/* Seconds by the scheme's formula, on links between hosts; NAN: the scheme has no formula. */
+/* Seconds by the scheme's formula, with the links between hosts if there are several; NAN: there is no formula. */
 static double formula_of(const gs_simulation *sim, const gs_simulated_work *w,
                          const gs_message_lists_key *key) {
     const gs_link *l = sim->hosts > 1 ? &sim->settings.link : &sim->inside;
@@ -385,7 +385,7 @@ static gs_status make_steps(run *r) {
 
 static void summarise_steps(run *r) {
     gs_simulated *o = r->out;
-    /* All workers begin the first step together, so it may take a different time. With pauses, it is one of many. */
+    /* All workers begin the first step together, so its time may differ. With pauses, it counts like the others. */
     const int skip = o->steps > 1 && r->sim->settings.jitter.count == 0;
     double *times = r->step + skip;
     const int count = o->steps - skip;

@@ -11,7 +11,7 @@
  *     additions        gamma per byte: measured here, or given
  *     pauses           --jitter: the same workers pause in the same steps as in `train`
  *
- * The step is the one that `train` makes with the same --bucket and --layout. All replicas of a shard act like its
+ * The step is the one that `train` performs with the same --bucket and --layout. All replicas of a shard act like its
  * first one, and none has more samples than another. batch_norm's statistics are local. The batch grows with the
  * workers: each computes the same number of samples.
  *
@@ -31,8 +31,8 @@
 enum { GS_SIMULATED_STEPS = 50, GS_SIMULATED_WORKERS = 65536 };
 
 typedef struct gs_simulation {
-    /* Used: model, data, sync, bucket, wire, layout, link, jitter and seed; steps: 0 for the number above; batch: the
-     * global one, 0 for GS_SIMULATED_BATCH per worker. */
+    /* Used: model, data, sync, bucket, wire, layout, link, jitter and seed; steps (0: the number above); and the global
+     * batch (0: GS_SIMULATED_BATCH per worker). */
     gs_settings settings;
     int workers, hosts;
     gs_link inside; /* between workers on one host; settings.link connects hosts */
@@ -91,10 +91,10 @@ typedef struct gs_simulated {
     double step;    /* seconds: the median of worker 0's steps; without --jitter, of all but the first */
     double mean;    /* of the same steps */
     double compute; /* of the worker that computes longest, without pauses */
-    double communication; /* seconds in sums and messages, including waits, of the worker with the most */
+    double communication; /* seconds in sums and messages, including waits: the maximum over all workers */
     double exposed;       /* step - compute, at least 0 */
     double speed_up, efficiency; /* N x compute of a whole model / step; this / N */
-    double sent_most;            /* bytes of the worker that sends most */
+    double sent_most;            /* maximum number of bytes that a worker sends */
     double between, inside;      /* bytes from all workers, to other hosts and within their own */
     double formula; /* seconds of the sums by the scheme's formula; NAN: no formula, or a layout */
     int buckets;

@@ -175,7 +175,7 @@ static gs_status make_model(bench *b) {
     GS_TRY(gs_device_open(q->device, q->threads, &b->device));
     b->device->precision = s->precision;
     GS_TRY(gs_model_create(b->device, &w, &b->model));
-    b->model->knows_labels = true; /* all 0 */
+    b->model->knows_labels = true; /* all labels are 0 */
     const gs_hyperparameters n = gs_settings_numbers(s);
     if (!q->updates) return GS_OK;
     GS_TRY(gs_optimizer_create(s->optimizer, b->model, 0, n.momentum, n.weight_decay, &b->optimizer));

@@ -1,14 +1,14 @@
-/* Measures times of a model's layers (children of the outermost sequence): forward and backward of one micro-batch.
+/* Measures the times of a model's layers (children of the outermost sequence): forward and backward of one micro-batch.
  *
- * The whole model runs forward and backward repeatedly, on a device opened for this purpose, with random images (for
- * text, only its first token). The clock is read around each layer, after the device has finished. After one warm-up
+ * The whole model runs forward and backward repeatedly, on a device opened for this purpose, with random images (or for
+ * text, its first token only). The clock is read around each layer, after the device has finished. After one warm-up
  * turn, 5 to 50 turns are measured, about 5 ms per layer. Each layer's median counts, so that a few disturbed turns
  * have no effect. Meanwhile the device holds weights and gradients of the whole model, and the activations of one
  * micro-batch.
  *
  * The cores of a machine share its memory and some of its caches: a core is slower while others are busy. Several
  * threads (peers) can therefore measure the same layers at the same time. They begin each layer's forward and backward
- * together. Each turn gives two times: the mean of all threads, and the slowest thread's.
+ * together. Each turn gives two times per layer: the mean over all threads, and that of the slowest thread.
  */
 #pragma once
 
@@ -21,7 +21,7 @@ typedef struct gs_layer_times {
     double *forward, *backward; /* [layers]: seconds; 0 for a layer that an earlier one computes */
     double *both;               /* forward + backward */
     double *slowest; /* `both` on the slowest thread: a layer's time if threads wait for each other */
-    double uneven;   /* median time of all layers: the slowest thread's, divided by the mean; one thread: 1 */
+    double uneven;   /* median time of all layers on the slowest thread, divided by the mean; one thread: 1 */
     double update;   /* seconds, for all parameters; 0: not measured */
 } gs_layer_times;
 

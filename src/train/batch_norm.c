@@ -106,7 +106,7 @@ static gs_status check_global(const gs_settings *s, size_t batch, int workers) {
     return GS_OK;
 }
 
-/* Groups are never split: each worker's part of a batch, each pass and each micro-batch needs at least one group. */
+/* Groups are never split: every part of a batch, pass and micro-batch of a worker must hold at least one group. */
 static gs_status check_ghost(const gs_settings *s, size_t batch, int workers) {
     const int parts = gs_batch_shards(s, workers), passes = gs_passes(s);
     const size_t group = s->batch_norm.group, cuts = (size_t)parts * (size_t)passes,

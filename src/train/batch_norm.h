@@ -47,10 +47,10 @@ static inline size_t gs_together(const gs_batch_norm_groups *g) {
 /* GS_E_USAGE: the model has a batch_norm whose samples are not computed together as settings->batch_norm requires. */
 gs_status gs_check_batch_norm(const struct gs_settings *, const struct gs_dataset *train_set, int workers);
 
-/* The largest number of samples that a worker computes at once: micro_batch, or a default, which is smaller for large
- * samples. The default depends only on the model, not on the number of workers, since this cut determines the bits of
- * the gradients. If a layer computes batch statistics, the cut changes more than bits: the size of samples is then
- * ignored, and the limit for statistics of the global batch is higher. `in`: the shape of a sample. */
+/* *most: the maximum number of samples that a worker computes at once: micro_batch, or a default, which is smaller for
+ * large samples. The default depends only on the model, not on the number of workers, since cutting a batch differently
+ * changes the bits of the gradients. If a layer computes batch statistics, a cut changes more: the size of samples is
+ * then ignored, and the limit for statistics of the global batch is higher. `in`: the shape of a sample. */
 gs_status gs_largest_micro_batch(const struct gs_settings *, gs_shape in, size_t *most);
 
 /* True if this worker's passes share statistics with other workers, or with its other virtual shards. */

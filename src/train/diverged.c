@@ -5,9 +5,9 @@
  * such weights must not replace a good file. A diverged run therefore fails, and its last weights are not saved.
  * --keep-going lets it continue.
  *
- * All workers must end together, or some would wait for lost ones. If each step sums the loss over the workers, all see
- * the same loss. With --sync local and async each worker sees its own loss: the request to stop then spreads like the
- * one from Ctrl-C (GS_STAT_STOP), and at the end of the epoch all learn which worker diverged first.
+ * All workers must end together, or some would wait for others that have ended. If each step sums the loss over the
+ * workers, all see the same loss. With --sync local and async each worker sees its own loss: the request to stop then
+ * spreads like the one from Ctrl-C (GS_STAT_STOP), and at the end of the epoch all learn which worker diverged first.
  *
  * In f16 the loss can stay finite while no gradient is finite, even with the smallest loss scale (optim/loss_scale.h).
  * Then there are no updates, and the initial weights would be saved as trained ones. GS_LOSS_SCALE_HOPELESS such steps
@@ -36,7 +36,7 @@ static double without_sign(double x) {
     return isnan(x) ? (double)NAN : x; /* printf shows a NaN's sign */
 }
 
-/* Write advice. With a rule, warm-up or schedule the step's rate may differ from --lr: it gives both. step: from 1. */
+/* Write advice that gives --lr, and the step's rate if a rule, warm-up or schedule changes it. step: from 1. */
 static void advise(const gs_worker *w, uint64_t step, char *text, size_t size) {
     const gs_settings *s = w->settings;
     const double lr = (double)gs_settings_numbers(s).lr,
@@ -73,7 +73,7 @@ static gs_status fail_together(gs_worker *w, uint64_t step, const char *what, do
     return fail(w, step, what, found);
 }
 
-/* In f16: no loss scale works. Every worker detects this. */
+/* True if no loss scale works in f16. Every worker detects this by itself. */
 static bool is_hopeless(const gs_worker *w) {
     return !w->settings->keep_going && w->optimizer->loss_scale.floored >= GS_LOSS_SCALE_HOPELESS;
 }

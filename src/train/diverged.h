@@ -1,4 +1,4 @@
-/* Detects non-finite losses and weights, and reports GS_E_DIVERGED, or with --keep-going nothing (diverged.c). */
+/* Detects non-finite losses and weights, and reports GS_E_DIVERGED, except with --keep-going (diverged.c). */
 #pragma once
 
 #include "train/worker.h"
@@ -11,13 +11,13 @@ bool gs_watch_loss(gs_worker *, double loss, uint64_t step);
  * NULL: all are finite. */
 const float *gs_find_bad(const gs_model *, int params, const float *weights, const char **name);
 
-/* Check the weights read from settings->load. Never fails: if the run diverges later, its message names this file. */
+/* Check the weights read from settings->load. Never fails, but notes bad values for a later message. */
 void gs_look_at_loaded(gs_worker *, const float *weights);
 
 /* Check the final weights of a run, on any worker. */
 gs_status gs_check_weights(const gs_worker *, const float *weights);
 
-/* For inference: check the loss on the test set, which all workers have, and one worker's logits of samples first ..
- * first + samples - 1. */
+/* For inference: check the loss on the test set, which is the same on all workers, and one worker's logits of samples
+ * first .. first + samples - 1. */
 gs_status gs_check_inferred_loss(gs_worker *, double loss);
 gs_status gs_check_logits(const gs_worker *, const float *logits, size_t first, size_t samples);

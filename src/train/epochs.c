@@ -24,7 +24,7 @@ static gs_status test(gs_worker *w, gs_event *e, double *clock) {
     return GS_OK;
 }
 
-/* Includes the last test of the epoch. */
+/* Run the epoch's last test, and end the epoch. */
 static gs_status end_epoch(gs_worker *w, gs_event *e, double *clock) {
     gs_result *r = e->result;
     if (w->settings->tests > 0 && !e->total.stop) GS_TRY(test(w, e, clock));

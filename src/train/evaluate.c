@@ -44,8 +44,8 @@ static bool has_stage(const gs_worker *w) {
     return gs_has_stages(w) && w->train_set;
 }
 
-/* All stages of a pipeline compute the same blocks. *scored: true on the last stage, whose
- * stats then hold the loss. A worker that holds all layers gets logits. */
+/* All stages of a pipeline compute the same blocks. *scored: true on the last stage, whose stats then hold the loss.
+ * *logits: set on a worker that holds all layers. */
 static gs_status forward_block(gs_worker *w, const gs_dataset *set, size_t block, gs_pass *pass,
                                gs_mem *logits, bool *scored) {
     const size_t first = block * w->eval_block;
@@ -98,7 +98,7 @@ static bool has_no_stop(const gs_worker *w) {
     return has_stage(w) || w->groups.layout.tp > 1 || w->settings->zero > 2;
 }
 
-/* After a signal a worker skips its remaining blocks, and includes the request to stop in the sum over all workers. */
+/* True after a signal: the worker skips its remaining blocks, and adds the request to stop to the sum over workers. */
 static bool stops_before(const gs_worker *w, float *stats) {
     if (!gs_stop_requested || has_no_stop(w)) return false;
     stats[GS_STAT_STOP] = 1;

@@ -5,15 +5,15 @@
 #include "train/worker.h"
 
 /* Evaluate the test set for gs_eval: loss, accuracies, speed, and with settings->confusion also the matrix and the
- * worst samples. All workers call it. GS_E_DIVERGED: the loss is not finite. */
+ * worst samples. Call this on all workers. GS_E_DIVERGED: the loss is not finite. */
 gs_status gs_evaluate_alone(gs_worker *, gs_result *);
 
 /* Bytes of the outputs of all layers for one sample. */
 gs_status gs_output_bytes(const char *model, gs_shape in, double *bytes);
 
-/* `usual` samples of `bytes` bytes each, halved until they take at most `most` bytes; at least 1. */
+/* How many samples of `bytes` bytes each take at most `most` bytes: `usual`, halved until they fit; at least 1. */
 size_t gs_samples_within(double most, size_t usual, double bytes);
 
-/* The number of samples that inference computes at once. It depends only on the model, not on the number of workers,
- * since it determines the bits of a data set's loss. */
+/* *block: the number of samples that inference computes at once. It depends only on the model, not on the number of
+ * workers, since it determines the bits of a data set's loss. */
 gs_status gs_eval_block(const char *model, gs_shape in, size_t *block);

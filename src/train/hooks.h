@@ -2,7 +2,7 @@
  * lists them. The code for steps, epochs and models calls all hooks, and names none.
  *
  * The settings determine which hooks are active, and all ranks share them. A hook may therefore make collective calls,
- * except in `wish`, and in `loaded`, since ranks have different numbers of micro-batches.
+ * except in `wish`, and in `loaded`, because ranks have different numbers of micro-batches.
  */
 #pragma once
 
@@ -16,7 +16,7 @@ typedef struct gs_event {
     gs_score score;          /* of this step; once the epoch's steps are done, a copy of `total` */
     gs_score total;          /* over the epoch; stop: the run ends after a step or in a test */
     bool diverged;           /* set by a hook: the run ends after this step, on all workers */
-    gs_test_report test;     /* the last test's */
+    gs_test_report test;     /* of the last test */
     const gs_measured *then; /* the worker's counts when the epoch began */
     uint64_t begun_at;       /* the step after which the epoch began */
     double seconds;          /* training time only: this epoch's, or in `end` the whole run's */
@@ -28,7 +28,7 @@ typedef struct gs_event {
 gs_status gs_epoch_begin(gs_worker *, gs_event *e);
 /* Perform step e->done + 1 of e->of, and store its score in e->score. e->diverged: it is the last step. */
 gs_status gs_epoch_step(gs_worker *, gs_event *e);
-/* Call it after the last step; e->score becomes the epoch's. GS_E_DIVERGED. */
+/* Call this after the last step; e->score becomes the epoch's score. GS_E_DIVERGED. */
 gs_status gs_epoch_end(gs_worker *, gs_event *e);
 
 /* Read all weights and the model's state into result->weights, on all workers (hooks.c). GS_E_DIVERGED: not finite. */
@@ -37,7 +37,7 @@ gs_status gs_read_weights(gs_worker *, gs_result *result);
 /* Any function may be NULL. */
 typedef struct gs_hook {
     gs_status (*create)(gs_worker *);                     /* before gs_prepare_steps */
-    gs_status (*model)(const gs_worker *, gs_layer *net); /* the worker has created net: a stage, a replica */
+    gs_status (*model)(const gs_worker *, gs_layer *net); /* the worker has created net, a stage or replica */
     gs_status (*book)(gs_worker *);  /* after gs_prepare_steps: allocates memory; a dry run also calls it */
     gs_status (*begin)(gs_worker *); /* all workers are ready for the first step */
     gs_status (*before_step)(gs_worker *);
@@ -55,7 +55,7 @@ typedef struct gs_hook {
 extern const gs_hook gs_hook_dry_run, gs_hook_digest, gs_hook_snapshots, gs_hook_verify, gs_hook_divergence,
     gs_hook_checkpoints, gs_hook_timeline;
 
-/* The hooks in this order, then NULL. */
+/* All hooks in the order of their calls, then NULL. */
 extern const gs_hook *const gs_hooks[];
 
 /* GS_HOOKS(after_step, w, &event): call this function of each hook that has it, until one fails. */

@@ -93,7 +93,7 @@ double gs_jitter_seconds(const gs_jitter *j, uint64_t seed, int rank, uint64_t s
     return 0;
 }
 
-/* Woken by Ctrl-C, even if another thread got the signal, or by a failed worker, which the next sum will report. */
+/* True after Ctrl-C, even if another thread got the signal, or if a worker failed, which the next sum will report. */
 static bool is_woken(const gs_worker *w) {
     return gs_stop_requested || (w->process && __atomic_load_n(&w->process->failed, __ATOMIC_SEQ_CST));
 }

@@ -53,10 +53,10 @@ enum {
 };
 
 typedef struct gs_ordered_sums {
-    int leaves;                           /* that this worker computes in each step; 0 without --exact */
+    int leaves;                           /* leaves of this worker in each step; 0 without --exact */
     float *level[GS_ORDERED_SUMS_LEVELS]; /* sums waiting for their neighbour */
-    size_t floats;                        /* in all levels */
-    const gs_device *device;              /* the worker's */
+    size_t floats;                        /* total in all levels */
+    const gs_device *device;              /* the worker's device */
 } gs_ordered_sums;
 
 /* Create worker->ordered_sums for leaves of `count` floats each. GS_E_MEMORY. */
@@ -68,14 +68,15 @@ static inline int gs_ordered_sums_leaves(const gs_ordered_sums *o) {
     return o->leaves > 1 ? o->leaves : 1;
 }
 
-/* Add leaf k = 0, 1, ...: x holds its floats at .. at + count - 1. x becomes the largest sum that it completes, and is
- * stored. True: k was the last leaf, and x is the sum of all leaves. Different ranges may be at different leaves. */
+/* Add leaf k = 0, 1, ...: x holds its floats at .. at + count - 1. Sums that it completes are added into x. After the
+ * last leaf, x is the sum of all leaves: true. Otherwise x is stored until its neighbour arrives. Different ranges may
+ * be at different leaves. */
 bool gs_ordered_sums_add(const gs_ordered_sums *, size_t at, size_t count, int k, float *x);
 
 /* The same for a range of the worker's gradients, stored at `here` on its device. */
 gs_status gs_ordered_sums_add_here(struct gs_worker *, gs_mem here, size_t at, size_t count, int k);
 
-/* GS_E_USAGE: --exact with settings that may change the bits with the number of workers. */
+/* GS_E_USAGE: --exact with settings whose bits may depend on the number of workers. */
 gs_status gs_exact_check(const struct gs_settings *);
 
 /* Add the levels of the tree above the workers' leaves. x holds `count` floats from each of `workers` workers, in rank

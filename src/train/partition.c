@@ -30,7 +30,7 @@ static size_t largest_layer(const gs_model *m, int begin, int end) {
     return most;
 }
 
-/* Layers that backward recomputes need all their weights at the same time (layer/memory/recompute.h). */
+/* True if backward recomputes both in one segment, which needs all its weights at once (layer/memory/recompute.h). */
 static bool of_one_segment(const gs_model *m, int a, int b) {
     return m->net->child[a]->memory.segment &&
            m->net->child[a]->memory.segment == m->net->child[b]->memory.segment;
@@ -171,7 +171,7 @@ gs_status gs_partition_read(const gs_worker *w, const gs_partition_unit *u, floa
     return GS_OK;
 }
 
-/* Allocate this worker's array, for whole units or for parts, with `more` floats behind the state. */
+/* Allocate this worker's array, for whole units or for parts, with `more` floats after the state. */
 static gs_status allocate(gs_worker *w, gs_memory_kind kind, bool cut, size_t more, gs_mem *out) {
     const gs_partition *h = &w->partition;
     const size_t floats = gs_partition_tail(h, (gs_mem)GS_NONE, cut, h->counts).at + more;
@@ -229,7 +229,7 @@ gs_status gs_partition_divide(gs_worker *w) {
     gs_partition *h = &w->partition;
     if (gs_has_stages(w) || w->settings->zero > 1) GS_TRY(divide_gradients(w));
     if (gs_has_stages(w) || w->settings->zero > 2) GS_TRY(divide_weights(w));
-    for (int i = 0; i < h->count; i++) { /* cut units: in windows (train/reducers/zero.c) */
+    for (int i = 0; i < h->count; i++) { /* cut units are in windows instead (train/reducers/zero.c) */
         h->unit[i].weights = gs_at(h->weights, h->unit[i].at);
         h->unit[i].gradients = gs_at(h->gradients, h->unit[i].at);
     }
@@ -270,8 +270,8 @@ static size_t end_of_run(const gs_model *m, size_t at, bool *repeated) {
     return end;
 }
 
-/* Split a part where tensors that a group divides meet tensors that each of its ranks holds. Only the first rank counts
- * the latter. */
+/* Split a part where tensors that a group divides meet tensors that each of its ranks holds. In norms, only the first
+ * rank counts the latter. */
 static gs_held_shard *add_part(const gs_model *m, gs_held_shard part, gs_held_shard *to) {
     if (part.count == 0) *to++ = part; /* observers of updates expect a part, even an empty one */
     while (part.count > 0) {
@@ -362,7 +362,7 @@ gs_status gs_partition_list(gs_worker *w) {
 
 /* ---- assembling whole tensors from shards ---- */
 
-/* The largest number of floats of tensor i on a rank: a vocabulary's shards differ in size. */
+/* The maximum number of floats of tensor i on any rank: a vocabulary's shards differ in size. */
 static size_t largest_shard(const gs_model *m, int i) {
     size_t most = 0;
     for (int r = 0; r < m->tensor.size; r++) {
@@ -399,7 +399,7 @@ static void drop(gs_worker *w, float *memory) {
 }
 
 /* Assemble the first `count` tensors of the model, one at a time, in memory for all shards of the largest one. mine:
- * this worker's shards. whole may be NULL. All workers of a group call it. */
+ * this worker's shards. whole may be NULL. Call this on all workers of a group. */
 static gs_status put_together(gs_worker *w, const float *mine, int count, float *whole) {
     const gs_model *m = w->model;
     float *all;
@@ -424,7 +424,7 @@ static gs_status send_range(gs_worker *w, int to, int i, size_t at, size_t count
 }
 
 /* Send `count` floats of vector i, starting at `at`, from the world's rank `rank` to the first rank with the same
- * tensor shards. Of an offloaded vector at most one block is in memory at a time. */
+ * tensor shards. At most one block of an offloaded vector is in memory at a time. */
 static gs_status move_range(gs_worker *w, int rank, int i, size_t at, size_t count, float *to) {
     const int first = w->groups.coordinates.tp;
     const size_t chunk = gs_optimizer_is_offloaded(w->optimizer) ? GS_OFFLOAD_BLOCK : count;
@@ -505,7 +505,7 @@ static gs_status read_unit(gs_worker *w, const gs_partition_unit *u, float *to) 
 }
 
 static gs_status share(gs_worker *w, int stage, float *x, size_t count) {
-    enum { LEAST = 1 << 15 }; /* floats; each message under way takes memory of its own */
+    enum { LEAST = 1 << 15 }; /* floats; each message under way takes additional memory */
     gs_comm *stages = w->groups.comm[GS_PP];
     const size_t chunk = count / 64 > LEAST ? count / 64 : LEAST;
     for (size_t at = 0; at < count && stages->size > 1; at += chunk) {
@@ -532,7 +532,7 @@ static gs_status read_stage(gs_worker *w, int stage, const gs_partition *of, flo
     return GS_OK;
 }
 
-/* The weights of this worker's tensor shards, in all stages. */
+/* Read the weights of this worker's tensor shards, in all stages. */
 static gs_status read_part(gs_worker *w, float *host) {
     gs_partition of;
     if (!w->partition.weights_cut && w->groups.layout.pp == 1) return gs_model_read_weights(w->model, host);

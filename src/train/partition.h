@@ -10,14 +10,14 @@
  *     units         |        unit 0        |        unit 1        | 2 |
  *     of 2 workers  |    0    |     1    |r|     0    |     1     |0|1|     r: the rest, which both workers hold
  *
- * Without ZeRO a whole unit is rest. With ZeRO all own parts of a unit have the same size, so that a collective can
- * move them. The rest has fewer elements than there are replicas; each of them sums, holds and updates it.
+ * Without ZeRO a unit is all rest. With ZeRO all own parts of a unit have the same size, so that a collective can move
+ * them. The rest has fewer elements than there are replicas, and every replica sums, holds and updates it.
  *
  * With ZeRO 2 and 3 a unit is one or more whole layers of the model's outermost sequence. Small layers are joined in
  * one unit, since fewer units need fewer messages. No unit is larger than the largest layer, which must be whole in
  * memory at some point anyway. With --recompute, however, a unit holds all layers of a segment, or in a pipeline stage,
  * whose segments are not known when the units are made, all layers of a run. A layer that lends its tensor to another
- * one (gs_layer.lent) is a unit of its own, because it is needed for longer.
+ * one (gs_layer.lent) is a separate unit, because it is needed for longer.
  */
 #pragma once
 
@@ -31,10 +31,10 @@ typedef struct gs_partition_unit {
     size_t at;           /* their offset in this worker's array, if it holds whole units */
     size_t own, rest;    /* own: count / N, for each of N replicas; rest: the remainder, on all of them */
     size_t own_at;  /* offset of the own part in an array of parts, | own parts of all units | all rests | */
-    size_t rest_at; /* offset of the rest there; each optimiser vector is such an array */
+    size_t rest_at; /* offset of the rest in such an array; each optimiser vector is one */
     int begin, end; /* the layers begin .. end - 1 of the outermost sequence */
     int run;        /* the run to which it belongs */
-    bool stays;     /* kept from its first use to its last, in a window of its own (train/reducers/zero.h) */
+    bool stays;     /* kept from its first use to its last, in a separate window (train/reducers/zero.h) */
     gs_mem weights, gradients; /* the addresses at which this worker's layers find the whole unit */
 } gs_partition_unit;
 
@@ -78,7 +78,7 @@ gs_status gs_partition_end_update(struct gs_worker *, double samples);
 /* Copy what this worker holds of a unit's weights to its offsets in `unit`, which has room for the whole unit. */
 gs_status gs_partition_read(const struct gs_worker *, const gs_partition_unit *, float *unit);
 
-/* What follows the parameters in an array, at offset `at` in an array of whole units. */
+/* The address in `array` of what follows the parameters; `at`: its offset in an array of whole units. */
 static inline gs_mem gs_partition_tail(const gs_partition *h, gs_mem array, bool cut, size_t at) {
     return gs_at(array, cut ? at - h->params + h->own + h->rest : at);
 }
@@ -92,17 +92,17 @@ void gs_partition_free(gs_partition *);
  * whole array is freed as soon as its parts are copied. GS_E_MEMORY, GS_E_OPENCL. */
 gs_status gs_partition_divide(struct gs_worker *);
 
-/* Point the parameters and the state of these layers into this worker's units. */
+/* Point the parameters and the state of these layers to their memory in this worker's arrays. */
 gs_status gs_partition_bind(const gs_partition *, gs_layer *);
 
 /* Fill worker->partition.update, once the worker's arrays exist. */
 gs_status gs_partition_list(struct gs_worker *);
 
-/* The offset of a parameter or a state in this worker's arrays of whole units; false: the worker does not hold it. */
+/* *at: the offset of a parameter or state in this worker's arrays of whole units; false: it is not held. */
 bool gs_partition_find(const gs_partition *, const gs_param *, size_t *at);
 
-/* Gather vector i of the optimiser. All workers call it, between two steps. The first one receives the vector in
- * `whole`, which is NULL on the others. */
+/* Gather vector i of the optimiser. Call this on all workers, between two steps. The first worker receives the vector
+ * in `whole`, which is NULL on others. */
 gs_status gs_partition_gather(struct gs_worker *, int i, float *whole);
 /* Scatter the whole vector: each worker takes its part. */
 gs_status gs_partition_scatter(struct gs_worker *, int i, const float *whole);
@@ -114,5 +114,5 @@ static inline bool gs_weights_are_divided(const gs_model *m) {
 
 /* Gather the weights and the state of the whole model on all workers, between two steps. With --tensor each worker
  * temporarily allocates an array of m->saved floats, for its tensor shards, and one for the gathered shards of the
- * largest tensor. A dry run passes no `host`; it counts the memory that this takes in addition. */
+ * largest tensor. A dry run passes host NULL: it only counts this additional memory. */
 gs_status gs_partition_weights(struct gs_worker *, float *host);

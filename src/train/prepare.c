@@ -79,7 +79,7 @@ gs_status gs_settle_model(gs_settings *s, const gs_dataset *set, char **made) {
     return GS_OK;
 }
 
-/* vocabulary: that of the model's embedding; 0: it has none. */
+/* vocabulary: the size of the model's vocabulary; 0: it has no embedding. */
 static gs_status check_text(const gs_settings *s, const gs_dataset *set, int vocabulary) {
     /* A step's counts are sent as floats with its gradients: they are exact up to 2^24. */
     const size_t most = 1 << 24, batch = s->batch ? s->batch : set->count;
@@ -216,7 +216,7 @@ static gs_status check_saved_text(const gs_settings *s, const gs_weights_info *s
     return GS_OK;
 }
 
-/* The user named a different model than the file. text: the user's model, with its blocks expanded. */
+/* The user named a model other than the file's. text: the user's model, with its blocks expanded. */
 static gs_status not_of_this_model(const gs_settings *s, const gs_weights_info *saved, const char *text,
                                    gs_status status) {
     if (!saved->model || s->model == saved->model || strcmp(text, saved->model) == 0) return status;
@@ -325,7 +325,7 @@ static gs_status find_checkpoint(gs_run *run) {
     return GS_OK;
 }
 
-/* The file also holds the weights. */
+/* Read the run's state from a file that also holds its weights. */
 static gs_status read_state(gs_run *run) {
     gs_settings *s = &run->settings;
     s->begin = NULL;

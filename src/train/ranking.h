@@ -9,8 +9,8 @@
 /* The class of the largest of `classes` logits; of equal ones, the first. A NaN counts as largest, as in PyTorch. */
 int gs_largest_logit(const float *logits, int classes);
 
-/* The rank of `label` among the logits, 0 for gs_largest_logit. Of equal logits the lower class comes first; a NaN is
- * larger than any number. */
+/* The rank of `label` among the logits; 0: it is gs_largest_logit. Of equal logits the lower class comes first; a NaN
+ * is larger than any number. */
 int gs_rank_of_label(const float *logits, int classes, int label);
 
 /* count[label][class of the largest logit] += 1 for each of n samples; logits (n, classes), count (classes, classes),

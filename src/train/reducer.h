@@ -27,10 +27,10 @@ typedef struct gs_reducer {
     gs_status (*add)(gs_worker *, int k);
     /* Replace gradients, layers' state and counts by their sums, as far as this worker needs them (see partition.h). */
     gs_status (*finish)(gs_worker *);
-    /* After the update: send new weights to workers that hold them but have not computed them. NULL: there are none. */
+    /* After the update: send new weights to workers that hold them but have not computed them. NULL: not needed. */
     gs_status (*gather)(gs_worker *);
-    /* Called while other workers pass through a run of layers (partition->run) with samples, and this one has none: it
-     * takes part in their collectives. May be NULL. */
+    /* Called while other workers pass samples through a run of layers (partition->run), and this one has none: it takes
+     * part in their collectives. May be NULL. */
     gs_status (*join)(gs_worker *, int run, const gs_pass *, bool backward);
     /* After the last epoch: fill in the reducer's part of the result. */
     void (*report)(const gs_worker *, gs_result *);
@@ -38,7 +38,7 @@ typedef struct gs_reducer {
 
 extern const gs_reducer gs_reducer_all_reduce; /* see also train/reducers/zero.h */
 
-/* The reducer chosen by these settings; NULL: the strategy does its own sums. */
+/* The reducer chosen by these settings; NULL: the strategy itself sums. */
 const gs_reducer *gs_reducer_of(const gs_settings *);
 
 /* Gather the new weights, unless the update was skipped (optimizer->loss_scale.skipped). */

@@ -25,7 +25,7 @@ typedef enum gs_phase {
 
 extern const char *const gs_phase_names[GS_PHASES]; /* "data", "forward", ... */
 
-/* The time from the end of one step to the end of the next: the median of the last GS_STEP_TIMES.
+/* The time from the end of one step to the end of the next: the median of the last GS_STEP_TIMES such times.
  *
  * Other load on the machine makes single steps slower, never faster. It raises the mean, as do the first steps after a
  * pause. The median does not change as long as most steps are undisturbed, so benchmarks usually report it. */
@@ -45,7 +45,7 @@ void gs_step_times_ended(gs_step_times *, double now, bool counts);
 double gs_step_times_median(const gs_step_times *);
 
 /* The result of a step or an evaluation: sums over the global batch, equal on all workers. If workers do not
- * synchronise in each step, a step's sums are this worker's only, but an epoch's are those of all workers. */
+ * synchronise in each step, a step's sums cover only this worker, but an epoch's sums cover all workers. */
 typedef struct gs_score {
     double loss, correct, samples; /* a sample with many labels counts once for each */
     bool stop;                     /* a worker was asked to stop: all end after this step */
@@ -94,7 +94,7 @@ typedef struct gs_observer {
     void (*step)(void *context, int epoch, uint64_t done, uint64_t of, const gs_score *);
     void (*epoch)(void *context, const gs_epoch_report *);
     void (*test)(void *context, const gs_test_report *);
-    void (*testing)(void *context, size_t done, size_t of); /* during a test: this worker's blocks */
+    void (*testing)(void *context, size_t done, size_t of); /* during a test, in blocks of this worker */
     /* With settings->record. workers: after each epoch, the work of each worker in it. timeline: once, after the last
      * traced step, the timelines of all workers (train/timeline.h). */
     void (*workers)(void *context, int epoch, const gs_worker_report *, int workers);
@@ -115,8 +115,8 @@ static inline double gs_overlap_hidden(gs_overlap_times t) {
 }
 
 /* The waits of a pipeline's stages, as fractions of the time from a step's first forward to its last backward:
- * measured, and by cause (strategies/pipeline.c); in virtual time, with each stage's mean times and free messages; and
- * by the formula for equal stages. */
+ * measured, and by cause (strategies/pipeline.c); in virtual time, with each stage's mean times, and messages that take
+ * no time; and by the formula for equal stages. */
 typedef struct gs_bubble {
     int stages; /* 0: no pipeline */
     double measured, virtual_time, formula;
@@ -128,8 +128,8 @@ typedef struct gs_bubble {
  * sends in a step of one pass. */
 typedef struct gs_zero_report {
     int stage;                          /* 0: no ZeRO */
-    int dp;                             /* N, the number of workers that divide */
-    double weights, gradients, vectors; /* vectors: all of the optimiser's */
+    int dp;                             /* N, the number of workers that share the data */
+    double weights, gradients, vectors; /* vectors: the optimiser's, all together */
     double model;                       /* the whole model's weights */
     double formula;                     /* 2 or 3 times `model`, times (N - 1) / N */
 } gs_zero_report;
@@ -164,7 +164,7 @@ typedef struct gs_checkpoint_report {
 
 /* Counted by the server of an asynchronous run. */
 typedef struct gs_staleness {
-    uint64_t *count; /* [s], s < counts: gradients applied after s other ones since their weights were read */
+    uint64_t *count; /* [s], s < counts: gradients of staleness s (strategies/clocks.h) */
     size_t counts;
     uint64_t *lead; /* [d], d < leads: steps begun d steps ahead of the slowest worker */
     size_t leads;
@@ -194,13 +194,13 @@ typedef struct gs_result {
     gs_zero_report zero;
     gs_tensor_report tensor;
     gs_offload_report offload;
-    double message_copies; /* bytes of this process's threads for messages in transit (comm/create.h) */
+    double message_copies; /* bytes that this process's threads hold for copies of messages (comm/create.h) */
     gs_checkpoint_report checkpoints;
     bool digest_lost;         /* with settings->digest: a rank stopped recording early */
     double sent, sent_most;   /* bytes per step: mean and maximum over workers; 0: unknown */
     int workers;              /* in all processes */
     int threads;              /* per cpu worker of this process */
-    int cpus;                 /* to which this worker was bound; 0: not bound */
+    int cpus;                 /* number of CPUs to which this worker was bound; 0: not bound */
     int rank;                 /* of this process's first worker */
     char busy[200];           /* a sentence: the machine was too busy for valid times; "": it was not */
     gs_worker_report *worker; /* training: one per rank in all processes; otherwise NULL */
@@ -209,10 +209,10 @@ typedef struct gs_result {
     double top_accuracy;
     int classes;             /* eval: outputs of the model */
     gs_class_names names;    /* eval: names of the test set's classes */
-    int folder_size;         /* for samples from an image folder; otherwise 0 */
+    int folder_size;         /* height of samples from an image folder; otherwise 0 */
     int tokens;              /* per sample of a text; otherwise 0 */
     gs_tokens token;         /* for a text: the kind of tokens */
-    double *confusion;       /* (classes, classes): samples with this label predicted as that class */
+    double *confusion;       /* (classes, classes): number of samples by label and predicted class */
     gs_worst worst;          /* with settings->confusion: the samples with the largest loss */
     size_t skipped;          /* with folder.skip_broken: files of both sets that some rank could not decode */
     char skipped_first[256]; /* the first of these */

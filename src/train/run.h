@@ -16,7 +16,7 @@ typedef struct gs_run {
     char *model;           /* settings.model, if adapted to the data; otherwise NULL */
     gs_weights_info saved; /* metadata of the file settings.load */
     gs_state *state;       /* read from settings.resume */
-    FILE *lock;            /* rank 0's, on the folder settings.checkpoint; otherwise NULL */
+    FILE *lock;            /* rank 0's lock on the folder settings.checkpoint; otherwise NULL */
     char *resume;          /* the file found, if settings.resume was a folder; otherwise NULL */
     gs_scaling scaling;    /* of the set on which the weights are, or were, trained */
     const gs_observer *observer;
@@ -68,24 +68,24 @@ gs_status gs_run_plan_to_save(const gs_run *, gs_model **plan);
 
 /* ---- run.c: with workers ---- */
 
-/* The CPUs to which worker i of this process's `local` workers is bound. Returns how many; 0: not bound. Call it before
- * any worker is bound. Workers are bound if settings->bind is set, there is more than one, and each has a CPU for each
- * of its threads. Never bound are workers on OpenCL devices, which have their own threads, and workers of processes
- * that `gradsum launch` did not start: mpirun has bound these, or was told not to. */
+/* The CPUs to which worker i of this process's `local` workers is bound. Returns how many; 0: not bound. Call this
+ * before any worker is bound. Workers are bound if settings->bind is set, there is more than one, and each has a CPU
+ * for each of its threads. Workers on OpenCL devices, which have their own threads, are never bound, nor are workers of
+ * processes that `gradsum launch` did not start: mpirun has bound those, or was told not to. */
 int gs_worker_share(const gs_settings *, int i, int local, cpu_set_t *share);
 
 /* Connect this process with the others in settings->processes (at least one). *step: the step at which it resumes, 0
- * for a new run, -1 without --resume; on return, rank 0's. */
+ * for a new run, -1 without --resume; on return, rank 0's step. */
 gs_status gs_connect_processes(const gs_settings *, const char *purpose, int64_t *step, gs_comm **out);
 
 /* Connect the workers, and start a thread for each. Call gs_run_stop afterwards, even after a failure. */
 gs_status gs_run_start(gs_run *);
 
-/* Each worker runs `work` in its thread. Returns when all are done; if workers failed, with the original failure, which
- * all later calls return at once. */
+/* Each worker runs `work` in its thread. Returns when all are done. If workers failed, gs_run_do returns the original
+ * failure, and so do all later calls, at once. */
 gs_status gs_run_do(gs_run *, gs_status (*work)(gs_run_worker *));
 
-/* Each worker's first work: open its device, create its replica, and check that all ranks have the same settings. */
+/* Each worker's first `work`: open its device, create its replica, and check that all ranks have the same settings. */
 gs_status gs_run_open_worker(gs_run_worker *);
 
 /* Free each worker in its thread, and end the threads. */
@@ -107,10 +107,10 @@ gs_status gs_settle_model(gs_settings *, const gs_dataset *, char **made);
 gs_status gs_check_set(const gs_settings *, const gs_dataset *);
 
 /* Read the metadata of the file settings->load, and fill in what the settings leave open: the model (valid as long as
- * *saved) and the size of a folder's images. GS_E_FORMAT: neither names a model, or the file's is no valid model text;
+ * *saved) and the size of a folder's images. GS_E_FORMAT: neither names a model, or the file's model text is invalid;
  * GS_E_USAGE: settings->folder.size differs. */
 gs_status gs_read_saved(gs_settings *, gs_weights_info *);
 
-/* Add to *r the files in the set that any rank could not decode and replaced. All workers call it: each process knows
- * only its own. */
+/* Add to *r the files in the set that any rank could not decode and replaced. Call this on all workers: each process
+ * knows only its own files. */
 gs_status gs_count_skipped(gs_comm *, const gs_dataset *, gs_result *r);

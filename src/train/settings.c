@@ -45,7 +45,7 @@ static gs_status needs_value(const gs_run_option *o) {
     return gs_fail(GS_E_USAGE, "--%s needs a value: %s", o->name, o->argument);
 }
 
-/* A program may set what the command line accepts, and defaults: off, or determined later (NAN). */
+/* A program may set any value that the command line accepts, or a default: off, or determined later (NAN). */
 static gs_status check_setting(const gs_settings *s, const gs_run_option *o) {
     gs_settings unused;
     const void *value = (const char *)s + o->at;
@@ -63,7 +63,7 @@ static gs_status check_setting(const gs_settings *s, const gs_run_option *o) {
                        channels, GS_CHANNELS);
     const bool all = o->kind == GS_OPTION_BATCH && *(const size_t *)value == 0;
     if (o->kind == GS_OPTION_FLAG || all) return GS_OK;
-    if (channels == 0 && gs_run_option_is_default(o, s)) return GS_OK; /* a channel's NAN is no value */
+    if (channels == 0 && gs_run_option_is_default(o, s)) return GS_OK; /* NAN for one channel is invalid */
     return gs_option_read(&option, gs_option_text(o->kind, value, text, sizeof text));
 }
 
@@ -140,7 +140,7 @@ static const struct {
 };
 enum { NUMBERS = sizeof numbers / sizeof *numbers, OF_ALL = 2, DECAY = 1, DECOUPLED = NUMBERS, NEEDS_WHOLE };
 
-/* The optimiser's default for a hyper-parameter; NAN: it does not take it. For a trait: 0 if it has it, else NAN. */
+/* The optimiser's default for number i; NAN: it takes none. For a trait (i >= NUMBERS): 0 if it has it, else NAN. */
 static float usual_number(const gs_optimizer_ops *ops, int i) {
     if (i >= NUMBERS) return (i == DECOUPLED ? ops->decoupled : ops->whole) ? 0 : NAN;
     const float usual = *(const float *)((const char *)&ops->usual + numbers[i].number);
@@ -148,7 +148,7 @@ static float usual_number(const gs_optimizer_ops *ops, int i) {
     return i == 0 && !(usual > 0) ? gs_sgd.usual.lr : usual;
 }
 
-/* Append "sgd, nesterov": the optimisers that take the hyper-parameter, with this default unless `usual` is NAN. */
+/* Append the optimisers that take the hyper-parameter, with this default unless `usual` is NAN: "sgd, nesterov". */
 static void list_optimizers(char *text, size_t size, int i, float usual) {
     const char *between = "";
     for (const gs_optimizer_ops *const *o = gs_optimizers; *o; o++) {
@@ -212,7 +212,7 @@ gs_status gs_check_optimizer(const gs_settings *s) {
 
 /* ---- the learning rates ---- */
 
-/* With a rule, the warm-up is part of the rule's plan; its length is in epochs of `unit` steps. */
+/* With a rule, the warm-up is part of the rule's plan. Its length is in units of `unit` steps. */
 gs_lr_rates gs_rates_of(const gs_settings *s, size_t batch, size_t samples) {
     const uint64_t base = s->base_batch ? s->base_batch : GS_BASE_BATCH;
     const size_t steps = (samples + batch - 1) / batch; /* in an epoch */

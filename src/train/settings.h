@@ -4,10 +4,10 @@
 #include "train/train.h"
 
 /* For any run, before anything else reads the settings: a program may have set values that the command line would
- * refuse. GS_E_USAGE: an invalid setting, such as a number outside its option's range. */
+ * refuse. GS_E_USAGE: a setting is invalid, such as a number outside its option's range. */
 gs_status gs_check_each_setting(const gs_settings *);
 
-/* GS_E_USAGE: settings that do not work together, as far as can be known before the workers are connected ... */
+/* GS_E_USAGE: settings do not work together, as far as can be known before the workers are connected ... */
 gs_status gs_check_settings(const gs_settings *);
 
 /* ... and once their number and the training set are known. */
@@ -37,8 +37,8 @@ bool gs_devices_are_cpu(const char *devices);
 
 /* ---- the layout ---- */
 
-/* Set pipeline, tensor and zero from settings->layout, if set; a second call changes nothing. GS_E_USAGE: fails as
- * gs_layout_read does, or a different --pipeline, --tensor or --zero is set. */
+/* Set pipeline, tensor and zero from settings->layout, if set; a second call changes nothing. GS_E_USAGE: the layout is
+ * invalid (gs_layout_read), or a different --pipeline, --tensor or --zero is set. */
 gs_status gs_layout_settle(gs_settings *);
 
 /* The layout of `workers` workers with these settled settings. */

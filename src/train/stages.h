@@ -12,14 +12,14 @@ typedef struct gs_stages {
     gs_tied_runs tied;
 } gs_stages;
 
-/* "gpipe", "1f1b", "eager", "interleaved", "interleaved:V"; NULL: 1f1b. GS_E_USAGE. */
+/* Read "gpipe", "1f1b", "eager", "interleaved" or "interleaved:V"; NULL: 1f1b. GS_E_USAGE. */
 gs_status gs_pipeline_read(const char *text, const gs_pipeline_schedule **schedule, int *chunks);
 
-/* Read "gpipe", "1f1b", "eager", "interleaved" or "interleaved:V"; NULL: 1f1b. GS_E_USAGE. */
+/* The number of samples in the largest micro-batch of a step. */
 size_t gs_pipeline_micro_batch(const gs_settings *, size_t batch, int workers);
 
 /* Cut a model; a tensor group's shard of a model is cut like the whole model. GS_E_USAGE. */
 gs_status gs_stages_cut(const gs_settings *, const gs_model *, int micro_batches, gs_stages *);
 
-/* The stages of a worker's pipeline. */
+/* Find the stages of a worker's pipeline. */
 gs_status gs_stages_of(const gs_worker *, gs_stages *);

@@ -33,7 +33,7 @@ typedef struct gs_state {
     int vectors;
     float *vector[GS_OPTIMIZER_VECTORS]; /* on the host, in the optimiser's order; NULL: not read yet */
     size_t params;                       /* floats in each */
-    float *weights;                      /* by persist/snapshots.h; otherwise NULL: see settings->load */
+    float *weights;                      /* set by persist/snapshots.c; otherwise NULL: see settings->load */
     struct cJSON *options;               /* {"optimizer": "adam", ...}, as on the command line */
 } gs_state;
 
@@ -41,8 +41,8 @@ typedef struct gs_state {
 gs_status gs_state_make_vectors(gs_state *, int count, size_t params);
 void gs_state_free(gs_state *); /* NULL is allowed */
 
-/* All workers call these. gs_state_create allocates a state on rank 0 (NULL on the others), which must be freed in any
- * case. gs_state_fill copies the worker's state, between two steps. */
+/* Call these on all workers. gs_state_create allocates a state on rank 0 (NULL on the others), which must be freed even
+ * after a failure. gs_state_fill copies the worker's state, between two steps. */
 gs_status gs_state_create(gs_worker *, gs_state **out);
 gs_status gs_state_fill(gs_worker *, gs_state *);
 /* Only record the memory to which *place will point (core/ledger.h). gs_state_create calls it. */

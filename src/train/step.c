@@ -69,7 +69,7 @@ gs_status gs_update(gs_worker *w, double samples) {
     return gs_partition_end_update(w, samples);
 }
 
-/* One step of the chosen strategy, including its timing. */
+/* Perform one step of the chosen strategy, including its timing. */
 gs_status gs_step(gs_worker *w, gs_score *score) {
     GS_TRY(gs_step_begins(w));
     w->optimizer->lr = gs_lr_of_step(&w->rates, w->step);

@@ -21,13 +21,13 @@ typedef struct gs_strategy {
     /* Write, for instance, "weights averaged every 4 steps". */
     void (*describe)(const gs_settings *, char *text, size_t size);
 
-    /* GS_E_USAGE: settings with which it does not work. NULL: it works with all that settings.c allows. */
+    /* GS_E_USAGE: it does not work with these settings. NULL: it works with all that settings.c allows. */
     gs_status (*check)(const gs_settings *);
-    /* GS_E_USAGE, on all workers: a number of workers, or a data set, with which it does not work. May be NULL. */
+    /* GS_E_USAGE, on all workers: it does not work with this number of workers or this data set. May be NULL. */
     gs_status (*check_workers)(const gs_settings *, const gs_dataset *train_set, int workers);
 
-    /* True if the workers' weights differ between steps; there is no reducer then. The score of a step counts only this
-     * worker's part, and its `stop` also means that a worker has diverged. */
+    /* True if the workers' weights differ between steps. There is then no reducer, and a step's score counts only this
+     * worker's part; its `stop` also means that a worker has diverged. */
     bool apart;
 
     /* ---- training: all workers call all of these functions; any except step may be NULL ---- */
@@ -48,7 +48,7 @@ typedef struct gs_strategy {
     /* ---- for a strategy whose workers hold only the layers of their own stage; otherwise NULL ---- */
 
     /* worker->model is created with weights only (max_batch 0), which create divides. score passes worker->input
-     * forward through all stages. *scored: this worker has the last stage, with the loss in its model's stats. */
+     * forward through all stages. *scored: true on the last stage, whose model's stats then hold the loss. */
     gs_status (*score)(gs_worker *, const gs_pass *, bool *scored);
     /* Model i of the models that contain this worker's layers; NULL: there are no more. */
     gs_model *(*model)(const gs_worker *, int i);
@@ -56,10 +56,10 @@ typedef struct gs_strategy {
 
 extern const gs_strategy gs_strategy_synchronous, gs_strategy_pipeline, gs_strategy_local, gs_strategy_async;
 
-/* Replace the strategy of runs with this name, to try one in the running framework (lessons/). The name is that of a
- * strategy, or "zero" or "exact", which are otherwise synchronous; the first that is set of --pipeline, --zero and
- * --exact determines a run's name. NULL restores the built-in one. The new strategy must live as long as it is used.
- * Call this before other threads start. GS_E_USAGE: no strategy has this name, or the new one has a different name. */
+/* Replace the strategy of runs with this name, to try one in the running framework (lessons/). `name` names a strategy,
+ * or is "zero" or "exact", which are otherwise synchronous. The first of --pipeline, --zero and --exact that is set
+ * determines a run's name. NULL restores the built-in one. The new strategy must live as long as it is used. Call this
+ * before other threads start. GS_E_USAGE: no strategy has this name, or the new one has a different name. */
 gs_status gs_strategy_replace(const char *name, const gs_strategy *);
 
 /* The strategy that these settings select. */
@@ -92,11 +92,11 @@ int gs_model_parallel_size(const gs_settings *);
 /* The number of parts of a batch: the leaves with --exact, otherwise one per replica. */
 int gs_batch_shards(const gs_settings *, int workers);
 
-/* The scheme that these settings select for sums. GS_E_USAGE: the message lists what --sync accepts. */
+/* Find the scheme that these settings select for sums. GS_E_USAGE: the message lists what --sync accepts. */
 gs_status gs_find_scheme(const gs_settings *, const gs_sync_scheme **out);
 
-/* How a run with this layout sums gradients: "ring"; "all-reduce among the 2 replicas of each stage"; "reduce-scatter,
- * then all-gather of the new weights"; "none among replicas, as there is one". */
+/* How this worker's run sums gradients: "ring"; "all-reduce among the 2 replicas of each stage"; "reduce-scatter, then
+ * all-gather of the new weights"; "none among replicas, as there is one". */
 enum { GS_SUMS_TEXT = 200 };
 const char *gs_sums_text(const gs_worker *, char text[GS_SUMS_TEXT]);
 
@@ -112,7 +112,7 @@ gs_status gs_gradient(gs_worker *);
 #define GS_SAYS_CHECKPOINT 0.5f
 
 /* What this worker adds to GS_STAT_STOP in the step that completes `done` steps: a request to stop, or its hooks'
- * requests (persist/checkpoint.h). Call it once in each step. */
+ * requests (persist/checkpoint.h). Call this once per step. */
 float gs_wishes(const gs_worker *, uint64_t done);
 
 /* Write the requests of this worker and its tensor group, to stop or for a checkpoint, into the counts. The sum of the
@@ -141,9 +141,9 @@ static inline gs_score gs_score_of(const float stats[GS_STATS]) {
 
 /* ---- timing of a step (measure.c) ---- */
 
-/* Call them around each step. With --slow or --jitter, a worker sleeps in gs_step_begins. */
+/* Call these before and after each step. With --slow or --jitter, a worker sleeps in gs_step_begins. */
 gs_status gs_step_begins(gs_worker *);
 void gs_step_ends(gs_worker *);
 
-/* A phase has ended. It took the time since the previous phase ended. */
+/* Record that a phase has ended. It took the time since the previous phase ended. */
 gs_status gs_phase_ends(gs_worker *, gs_phase);

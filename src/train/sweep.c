@@ -25,7 +25,7 @@ static gs_status add_batch(gs_sweep *s, uint64_t batch, const char *text) {
     return GS_OK;
 }
 
-/* Continue by the factor between the last two batches, up to the one before `end`. */
+/* Continue the list by the factor between its last two batches, up to the batch before `end`. */
 static gs_status add_between(gs_sweep *s, uint64_t end, const char *text) {
     for (;;) {
         const uint64_t a = s->batch[s->batches - 2], b = s->batch[s->batches - 1];

@@ -1,9 +1,9 @@
-/* Train with several global batches, and compare the steps and seconds that each one needs to reach a target. One run
+/* Trains with several global batches, and compares the steps and seconds that each one needs to reach a target. One run
  * is an anecdote: with several seeds, initial weights and sample order vary.
  *
  * The global batch is the most important hyper-parameter of data parallelism: N workers compute N times the batch of
  * one. Up to some batch size, doubling it halves the steps ("perfect scaling"). Beyond it the returns diminish and
- * vanish; at which size depends on the model, the data and the learning rate's rule.
+ * vanish; where this happens depends on the model, the data and the learning rate's rule.
  *
  * Source: Shallue et al., "Measuring the effects of data parallelism on neural network training" (Journal of Machine
  * Learning Research 20, 2019). They tune the rate for each batch; here a rule (optim/lr_rule.h) scales one rate.
@@ -49,11 +49,11 @@ typedef struct gs_sweep {
 
 /* Fill batch[] from ascending numbers, separated by commas. "..." continues the two numbers before it by their ratio,
  * up to the number after it: "32,64,...,2048" is 32,64,128,256,512,1024,2048. "all" is the whole training set.
- * GS_E_USAGE: an invalid item, which the message names, or a batch larger than the training set. */
+ * GS_E_USAGE: an item is invalid (the message names it), or a batch is larger than the training set. */
 gs_status gs_sweep_batches(gs_sweep *, const char *text);
 
-/* List the runs and, if settings.threads is 0, divide the cores among the workers. Call it once. GS_E_USAGE: settings
- * that do not work together. */
+/* List the runs and, if settings.threads is 0, divide the cores among the workers. Call this once. GS_E_USAGE: the
+ * settings do not work together. */
 gs_status gs_sweep_prepare(gs_sweep *);
 
 /* Train all runs, after gs_sweep_prepare. gs_stop_requested ends this early, with GS_OK: run[].ran marks the completed

@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Each row is written by one thread, so no thread waits for another. */
+/* Each row is written by only one thread, so no thread waits for another. */
 typedef struct row {
     gs_span *span;
     size_t count, room;

@@ -1,4 +1,4 @@
-/* The begin and end of everything that a worker does in some steps, thread by thread.
+/* When everything that a worker does in some steps begins and ends, thread by thread.
  *
  *     row 0, compute   | step 4                                                                        |
  *                      | load | forward                | backward               | sync       | update |
@@ -48,7 +48,7 @@ typedef enum gs_span_kind {
     GS_SPAN_UNIT_REDUCE,    /* ZeRO: reduce-scatter of a unit's gradients */
     GS_SPAN_UNIT_WEIGHTS,   /* a window holds the unit's weights; bytes: of the whole unit */
     GS_SPAN_UNIT_GRADIENTS, /* a window holds the unit's gradients */
-    GS_SPAN_TP_CALL, /* --tensor, in a layer's span; count: of all ranks' array; index: gs_tensor_collective */
+    GS_SPAN_TP_CALL, /* --tensor, in a layer's span; count: all ranks' elements; index: gs_tensor_collective */
     GS_SPAN_FETCH,   /* --offload; index: gs_memory_kind */
     GS_SPAN_OFFLOAD, /* index as above */
     GS_SPANS
@@ -82,7 +82,7 @@ typedef struct gs_rank_timeline {
     uint64_t lost; /* spans and samples lost for lack of memory */
 } gs_rank_timeline;
 
-/* All ranks call it, after the same barrier. *out must be freed in any case. GS_E_MEMORY. */
+/* Call this on all ranks, after the same barrier. *out must be freed even after a failure. GS_E_MEMORY. */
 gs_status gs_timeline_create(gs_worker *, gs_timeline **out);
 void gs_timeline_free(gs_timeline *); /* NULL is allowed */
 
@@ -96,7 +96,7 @@ void gs_timeline_stage(gs_worker *, bool backward, int micro_batch, int chunk, s
 void gs_timeline_message(gs_worker *, int row, uint64_t step, bool received, int peer, size_t bytes,
                          double start);
 
-/* Gather all timelines on rank 0: parts[rank], to be freed with gs_rank_timelines_free; NULL on other ranks. All ranks
- * call it, between two steps. */
+/* Gather all timelines on rank 0: parts[rank], to be freed with gs_rank_timelines_free; NULL on other ranks. Call this
+ * on all ranks, between two steps. */
 gs_status gs_timeline_gather(gs_worker *, gs_rank_timeline **parts);
 void gs_rank_timelines_free(gs_rank_timeline *parts, int workers);

@@ -76,7 +76,7 @@ typedef struct gs_step_range {
     uint64_t first, last;
 } gs_step_range;
 
-/* How often a run writes a checkpoint: every so many steps, or seconds. */
+/* How often a run writes a checkpoint: after how many steps or seconds. */
 #define GS_CHECKPOINT_SECONDS 60.0
 typedef struct gs_checkpoint_every {
     uint64_t steps; /* 0: by time */
@@ -85,21 +85,21 @@ typedef struct gs_checkpoint_every {
 
 /* Which of a run's weights and checkpoints are kept. */
 typedef struct gs_keep {
-    /* Weights, saved or in gs_result, are the best epoch's: by test accuracy, for text by test loss. */
+    /* True: weights, saved or in gs_result, are those of the best epoch by test accuracy (for text, by test loss). */
     bool best;
-    int checkpoints; /* how many of the newest; 0: GS_KEEP_CHECKPOINTS */
+    int checkpoints; /* number of newest checkpoints to keep; 0: GS_KEEP_CHECKPOINTS */
 } gs_keep;
 
 /* All settings of a run. Two runs with equal settings give equal weights. */
 typedef struct gs_settings {
     const char *model;        /* name or text; NULL: from the file `load` */
     const char *data;         /* see gs_dataset_load; unused with train_set and test_set */
-    gs_labels labels;         /* for CIFAR-100: which ones */
+    gs_labels labels;         /* for CIFAR-100: fine or coarse */
     gs_folder_options folder; /* for an image folder */
     gs_tokens tokens;         /* for text: characters, bytes or byte pairs */
     const char *tokenizer;    /* for byte pairs: the folder with their list (bpe.h); NULL: none */
-    int context;              /* for text: tokens per window; 0: the loaded model's, otherwise GS_CONTEXT */
-    const gs_vocabulary *vocabulary; /* for text; NULL: that of `load`, else of `tokenizer`, else its own */
+    int context;              /* for text: tokens per window; 0: as in the loaded model, else GS_CONTEXT */
+    const gs_vocabulary *vocabulary; /* for text; NULL: from `load`, else `tokenizer`, else the text */
     const gs_dataset *train_set;     /* the caller's, for instance in memory (dataset.h) */
     const gs_dataset *test_set;      /* the same set, or one with the same shape and kind of targets */
     const char *devices; /* one worker of this process on each: "cpu,cpu", "cl:0.0/0of2,cl:0.0/1of2" */
@@ -121,7 +121,7 @@ typedef struct gs_settings {
     gs_lr_schedule schedule; /* the rate after the warm-up (optim/lr_schedule.h) */
     float final_lr;          /* the last rate of a falling schedule; NAN: 0 */
     int threads;             /* CPU threads per cpu worker; 0: divide the cores among the workers */
-    uint64_t micro_batch;    /* most samples computed at once; 0: GS_MICRO_BATCH, or fewer */
+    uint64_t micro_batch;    /* maximum number of samples computed at once; 0: GS_MICRO_BATCH, or fewer */
     const char *load, *save; /* safetensors files or NULL. Rank 0 writes `save`; all ranks set it, or none */
     bool save_state;         /* also write the run's state to `save` (state.h) */
     const char *checkpoint;  /* a folder for checkpoints (persist/checkpoint.h); NULL: none */
@@ -163,7 +163,7 @@ typedef struct gs_settings {
     bool keep_going; /* even if a loss or a logit is not finite; else GS_E_DIVERGED, and nothing is saved */
     int tests;   /* evaluations per epoch, evenly spaced, the last at its end; 0: none. More than one only if
                            all workers have the same weights after each step. */
-    bool record; /* also call the observer's `workers` and `timeline`; rank 0 knows all devices */
+    bool record; /* also call the observer's `workers` and `timeline`; rank 0 then knows all devices */
     gs_step_range trace; /* the steps of this timeline */
     bool confusion;      /* gs_eval: count the confusion matrix */
     gs_keep keep;
@@ -175,7 +175,7 @@ typedef struct gs_settings {
     void (*test_hook)(struct gs_worker *);
     int max_memory;   /* limit on a worker's device memory, in MB (10^6 bytes); 0: none (predict/memory.h) */
     unsigned offload; /* data outside of the device's memory: a sum of gs_offload (train/offload.h) */
-    const char *offload_dir;    /* the folder for this on cpu; NULL: TMPDIR, else /var/tmp */
+    const char *offload_dir;    /* the folder for offloaded data on cpu; NULL: TMPDIR, else /var/tmp */
     bool fit;                   /* with max_memory: change settings until the run fits (predict/memory.h) */
     bool plans;                 /* first make a dry run, so that workers also report the prediction */
     struct gs_dry_run *dry_run; /* NULL: a real run (predict/dry_run.h) */
@@ -189,16 +189,16 @@ gs_hyperparameters gs_settings_numbers(const gs_settings *);
 
 enum {
     GS_KEEP_CHECKPOINTS = 3,
-    GS_MICRO_BATCH = 256,     /* most samples in a micro-batch (data/schedule.h) */
-    GS_MICRO_BYTES = 1 << 30, /* most bytes of all its layers' outputs */
+    GS_MICRO_BATCH = 256,     /* maximum number of samples in a micro-batch (data/schedule.h) */
+    GS_MICRO_BYTES = 1 << 30, /* maximum total size of its layers' outputs, in bytes */
     GS_TOP = 5,               /* top-5 accuracy, as for ImageNet */
-    GS_EVAL_BLOCK = 128,      /* most samples that inference computes at once (gs_eval_block) */
-    GS_EVAL_BYTES = 3 << 25,  /* most bytes of all their layers' outputs */
+    GS_EVAL_BLOCK = 128,      /* maximum number of samples that inference computes at once (gs_eval_block) */
+    GS_EVAL_BYTES = 3 << 25,  /* maximum total size of their layers' outputs, in bytes */
     GS_FIT_TEXT = 900,        /* maximum size of --fit's text: five levers, each with its cost */
 };
 
-/* Load settings->data with its options: labels, tokens, context. Fails as gs_dataset_load does; GS_E_USAGE also for an
- * option of texts with other data. */
+/* Load settings->data with its options: labels, tokens, context. Fails as gs_dataset_load does, and with GS_E_USAGE if
+ * an option for texts is set for other data. */
 gs_status gs_load_set(const gs_settings *, gs_split, gs_dataset **out);
 
 /* Perform one step with the next global batch. */
@@ -206,18 +206,18 @@ gs_status gs_step(gs_worker *, gs_score *);
 
 /* How the model ranks the classes. */
 typedef struct gs_ranking {
-    /* (classes, classes), zeroed: samples by label and predicted class; NULL: not wanted. */
+    /* (classes, classes), initially 0: number of samples by label and predicted class; NULL: not wanted. */
     double *confusion;
     double top;      /* number of samples whose label is among the GS_TOP largest logits */
-    gs_worst *worst; /* initially empty, and always if samples have several targets; NULL: not wanted */
+    gs_worst *worst; /* initially empty; stays so if samples have several targets; NULL: not wanted */
 } gs_ranking;
 
-/* Loss and accuracy over a whole data set, and `ranking` unless NULL. Each worker computes its part, and only the final
- * counts are summed. The set's blocks do not depend on the number of workers, nor a block's bits on the number of
- * threads, so the result is the same for any number of either. */
+/* Compute loss and accuracy over a whole data set, and `ranking` unless it is NULL. Each worker computes its part, and
+ * only the final counts are summed. The set's blocks do not depend on the number of workers, nor a block's bits on the
+ * number of threads, so the result is the same for any number of either. */
 gs_status gs_evaluate(gs_worker *, const gs_dataset *, gs_score *, gs_ranking *ranking);
 
-/* Logits of this worker's blocks, written to their rows of the array (count, classes) for the whole data set. */
+/* Write the logits of this worker's blocks to their rows of the array (count, classes) for the whole data set. */
 gs_status gs_predict(gs_worker *, const gs_dataset *, float *logits);
 
 /* GS_E_USAGE unless all ranks have the same settings and data; the message names the rank and the option.
@@ -228,16 +228,16 @@ gs_status gs_agree(gs_worker *, bool *found_by_all);
 gs_status gs_train_epochs(gs_worker *, gs_result *);
 
 /* A resumed run that has already done all its steps is only tested and saved; train_loss is NaN. GS_E_USAGE: settings
- * that are out of range or do not work together. On failure the message names the worker, and result->steps is the
- * number of steps done, or in a diverged run the step of divergence. If only saving failed, the result is complete: its
- * weights are not NULL. */
+ * are out of range or do not work together. On failure the message names the worker, and result->steps is the number of
+ * steps done, or in a diverged run the step of divergence. If only saving failed, the result is complete: its weights
+ * are not NULL. */
 gs_status gs_train(const gs_settings *, const gs_observer *, gs_result *);
 
 /* Check whether gs_train would begin: the settings, the data and this process's devices. */
 gs_status gs_train_check(const gs_settings *);
 
-/* Evaluate settings->load on the test set. The observer (may be NULL) receives calls of `testing`, in gs_predict_all
- * too. GS_E_DIVERGED: the loss is not finite. */
+/* Evaluate settings->load on the test set. Here and in gs_predict_all, the observer (may be NULL) receives calls of
+ * `testing`. GS_E_DIVERGED: the loss is not finite. */
 gs_status gs_eval(const gs_settings *, const gs_observer *, gs_result *);
 
 /* Compute the logits (rows, columns) of the whole test set; release them with free(). Only with a single process.
@@ -245,7 +245,7 @@ gs_status gs_eval(const gs_settings *, const gs_observer *, gs_result *);
 gs_status gs_predict_all(const gs_settings *, const gs_observer *, float **logits, size_t *rows,
                          int *columns);
 
-/* The number of devices in a list, and device i of it, copied to `name`. GS_E_USAGE: an empty or too long name. */
+/* The number of devices in a list, and device i of it, copied to `name`. GS_E_USAGE: a name is empty or too long. */
 int gs_devices_count(const char *list);
 gs_status gs_devices_name(const char *list, int i, char name[48]);
 

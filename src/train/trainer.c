@@ -1,5 +1,5 @@
-/* A trainer (gradsum.h): a run whose caller requests each step. Workers and their threads are those of any run (run.c,
- * epochs.c); between two calls they wait. */
+/* A trainer (gradsum.h): a run whose caller requests each step. Its workers and threads are those of any run (run.c,
+ * epochs.c), and wait between two calls. */
 #include "core/clock.h"
 #include "data/text_set.h"
 #include "io/file.h"

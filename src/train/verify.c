@@ -2,9 +2,9 @@
  *
  * Data parallelism relies on equal copies of the model. A damaged copy, or a worker that updates differently, remains
  * invisible in the loss curve for a long time. Each worker therefore computes a checksum of each tensor (CRC-32, from
- * zlib) and gathers those of all workers: 4 bytes per tensor and worker. A pipeline's replicas compare stage by stage,
- * including (except with --zero 3) the last stage's copy of a table that `tied` shares; a single pipeline has nothing
- * to compare. Stages divided by --tensor compare shard by shard, and repeated tensors over all shards.
+ * zlib) and gathers the checksums of all workers: 4 bytes per tensor and worker. A pipeline's replicas compare stage by
+ * stage, including (except with --zero 3) the last stage's copy of a table that `tied` shares; a single pipeline has
+ * nothing to compare. Stages divided by --tensor compare shard by shard, and repeated tensors over all shards.
  */
 #include "comm/device.h"
 #include "train/hooks.h"
@@ -35,7 +35,7 @@ typedef struct alike {
     int size, apart;
 } alike;
 
-/* All workers; or a stage's replicas of one shard, or for repeated tensors its replicas of all shards. */
+/* The workers with equal copies: all; or a stage's replicas of one shard, or of all shards for repeated tensors. */
 static alike copies(const gs_worker *w, bool repeated) {
     const int parts = w->groups.layout.tp, replicas = w->groups.layout.dp;
     if (!gs_has_stages(w)) return (alike){w->comm->size, 1};
@@ -101,7 +101,7 @@ static gs_status compare(gs_worker *w, const float *weights) {
     return GS_OK;
 }
 
-/* First each worker gathers all parts. */
+/* Compare whole copies: each worker first gathers all parts. */
 static gs_status compare_copies(gs_worker *w) {
     const size_t saved = gs_model_whole(w->model)->saved;
     float *weights;

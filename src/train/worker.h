@@ -18,7 +18,7 @@ typedef struct gs_timeline gs_timeline;
 
 /* Buffers for samples, on the host and on the device. */
 typedef struct gs_input {
-    size_t most;                      /* number of samples for which they have room */
+    size_t most;                      /* maximum number of samples in them */
     gs_mem bytes, x, targets;         /* (most, c, h, w) as uint8, the same as f32, and labels or targets */
     void *host_inputs, *host_targets; /* the same on the host, for inference */
     size_t target_bytes;              /* per sample */
@@ -54,22 +54,22 @@ typedef struct gs_process {
 
 /* One worker's part of a run. */
 typedef struct gs_worker {
-    /* On rank 0 the run's; on other ranks one that does nothing; never NULL. */
+    /* On rank 0 the run's observer; on other ranks one that does nothing; never NULL. */
     const struct gs_observer *observer;
     const gs_settings *settings;
     const gs_dataset *train_set, *test_set; /* shared by the workers of a process, read-only; may be NULL */
-    int cpus;                               /* to which it is bound; 0: not bound */
+    int cpus;                               /* number of CPUs to which it is bound; 0: not bound */
     const gs_process *process;              /* NULL: created without a run */
     size_t batch;                           /* the global batch, never 0 */
     size_t eval_block;                      /* samples that inference computes at once */
     gs_comm *comm;                          /* with all workers */
-    gs_groups groups;                       /* with the workers that share something with it */
+    gs_groups groups;                       /* comms with workers that share something with it */
     gs_partition partition;                 /* its part of the model; in training only */
     gs_ordered_sums ordered_sums;           /* with --exact: the order of its gradients' sums */
-    gs_virtual_shards *virtual_shards;      /* if those leaves are computed together; otherwise NULL */
+    gs_virtual_shards *virtual_shards;      /* if its leaves are computed together; otherwise NULL */
     bool in_step;                           /* false: it may be testing */
     struct gs_tensor_worker *tensor;        /* with --tensor (train/tensor.c); otherwise NULL */
-    const struct gs_strategy *strategy;     /* how it makes a step (strategy.h) */
+    const struct gs_strategy *strategy;     /* how it performs a step (strategy.h) */
     void *strategy_state;                   /* the strategy's own data, from create to free */
     const struct gs_reducer *reducer;       /* how gradients are summed (reducer.h); NULL: by the strategy */
     void *reducer_state;                    /* the reducer's own data, from create to free */
@@ -84,7 +84,7 @@ typedef struct gs_worker {
     /* gs_pass.final for the last backward of a step: called when gradients become final; may be NULL. */
     gs_status (*final)(void *final_context, size_t first);
     void *final_context;
-    bool scores_early;      /* it begins to read a step's score before backward, for gs_read_score */
+    bool scores_early;      /* true: it begins to read a step's score before backward, for gs_read_score */
     float counts[GS_STATS]; /* this score */
     gs_schedule schedule;   /* its samples; all zero without training */
     gs_loader *loader;      /* of the training set's samples; NULL without training, and in a dry run */
@@ -105,7 +105,7 @@ typedef struct gs_worker {
     gs_offload_times offload_before; /* device->offload_times before its first step */
     gs_divergence diverged;
     struct gs_checkpoints *checkpoints; /* with settings->checkpoint, during training; otherwise NULL */
-    struct gs_device_report *devices;   /* all workers', if they differ or settings->record; otherwise NULL */
+    struct gs_device_report *devices;   /* all workers', if they differ or with settings->record; else NULL */
 } gs_worker;
 
 /* CPU threads for each of this process's `local` workers: settings->threads, or the calling thread's CPUs divided among
@@ -121,7 +121,7 @@ void gs_worker_free(gs_worker *);
 /* Copy n samples and their targets, as gathered by gs_dataset_gather, to the device, which scales bytes. */
 gs_status gs_worker_write(gs_worker *, const void *inputs, const void *targets, size_t n);
 
-/* Copy samples first .. first + n - 1 of a data set, in this order: for evaluation. */
+/* Copy samples first .. first + n - 1 of a data set to the device, in this order: for evaluation. */
 gs_status gs_worker_load_range(gs_worker *, const gs_dataset *, size_t first, size_t n);
 
 /* Copy the next samples in this worker's schedule, worker->micro_batch; *pass is their pass, with `fresh` as given. */
@@ -136,7 +136,7 @@ gs_status gs_warm_up(gs_worker *);
 /* Create what steps need: the state of strategy, reducer and tensor group, and worker->sync. */
 gs_status gs_prepare_steps(gs_worker *);
 
-/* Call it once, before the first step: warm up, restore a resumed state, prepare the steps, and begin the hooks. */
+/* Call this once, before the first step: warm up, restore a resumed state, prepare the steps, and begin the hooks. */
 gs_status gs_begin_training(gs_worker *);
 
 /* ---- a worker's host memory ---- */

@@ -18,7 +18,7 @@ typedef struct part {
     gs_busy busy;
 } part;
 
-/* Workers begin and end an epoch together. With a single time for all, rank 0's, their speeds add up to the run's. */
+/* Workers begin and end an epoch together. Rank 0's time is used for all, so that their speeds add up to the run's. */
 gs_status gs_report_workers(gs_worker *w, const gs_measured *since, double seconds, gs_busy *busy,
                             gs_worker_report **out) {
     part mine;

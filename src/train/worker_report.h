@@ -4,11 +4,11 @@
 #include "core/busy.h"
 #include "train/worker.h"
 
-/* What each worker did after `since`, in `seconds` of training: one report per worker; release with free(). */
+/* Report what each worker did after `since`, in `seconds` of training: one report per worker; release with free(). */
 gs_status gs_report_workers(gs_worker *, const gs_measured *since, double seconds, gs_busy *busy,
                             gs_worker_report **out);
 
-/* The devices of all workers; release with free(). */
+/* List the devices of all workers; release with free(). */
 gs_status gs_report_devices(gs_worker *, gs_device_report **out);
 
 /* Report times and messages of a run's steps, and the reports of strategy and reducer. */

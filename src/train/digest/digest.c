@@ -35,7 +35,7 @@ typedef struct layer_record {
 
 typedef struct param_record {
     int layer;
-    gs_mem place;     /* in the layers that are watched */
+    gs_mem place;     /* where the watched layers hold it */
     gs_sketch before; /* dw at the end of the last pass */
     int passes;       /* number of passes in this step that added to dw */
 } param_record;
@@ -80,7 +80,7 @@ static int blocks_of(const gs_layer *l, bool input) {
     return has ? l->shard->blocks : 1;
 }
 
-/* The input or output of a layer in m, or in a stage or a replica of m. */
+/* Describe the input or output of a layer of m, or of a stage or a replica of m. */
 static vector vector_of(const gs_model *m, const gs_layer *l, bool input) {
     const gs_shape here = input ? l->in : l->out;
     const size_t each = gs_shape_size(here);
@@ -138,7 +138,7 @@ const char *const gs_digest_names[] = {
 #undef GS_NAME
 };
 
-/* Make sure that what was written survives the death of the process. */
+/* Make sure that everything written so far survives the death of the process. */
 static gs_status flush(gs_digest *d) {
     struct stat s;
     if (fflush(d->file) != 0 || ferror(d->file))
@@ -168,7 +168,7 @@ static gs_status write_layer(gs_layer *l, void *context) {
     return GS_OK;
 }
 
-/* The settings that determine what is computed, or how it is divided. */
+/* Write the settings that determine what is computed, or how it is divided. */
 static void write_options(const gs_digest *d) {
     const gs_settings s = gs_settings_in_use(d->worker);
     char room[GS_OPTION_TEXT_MOST];
@@ -225,7 +225,7 @@ static void write_step(gs_digest *d, uint64_t step, const gs_digest_score *s) {
     if (observer->note) observer->note(observer->context, d->stopped);
 }
 
-/* Copy `count` elements from the device to d->room. 16-bit elements are first read into memory behind the floats. */
+/* Copy `count` elements from the device to d->room. 16-bit elements are first read into memory after the floats. */
 static gs_status fetch(gs_digest *d, gs_mem x, size_t count) {
     gs_device *device = d->worker->device;
     const size_t halves = x.half ? (count + 1) / 2 : 0, all = count + halves;
@@ -337,7 +337,7 @@ static gs_status add_gradients(gs_digest *d, const gs_layer *l, const gs_pass *p
     const bool apart = w->partition.gradients_cut && !(l->lent && gs_has_stages(w));
     for (int i = 0; i < l->params; i++)
         if (!l->param[i].state && l->param[i].dw.base) GS_TRY(add_dw(d, &l->param[i], pass->fresh, apart));
-    /* A table from another pipeline stage. With --exact that stage receives this gradient before it adds its own. */
+    /* The table of another pipeline stage. With --exact that stage receives this gradient before it adds its own. */
     const bool of_other = l->borrowed && l->root->child[0]->other_stage && !w->settings->exact;
     return of_other ? add_dw(d, l->borrowed, false, false) : GS_OK;
 }
@@ -349,7 +349,7 @@ static void add_mask(gs_digest *d, int layer, size_t samples, const vector *v) {
     for (size_t i = 0; i < samples; i++) add_vector(to, v, d->room + i * v->each, i);
 }
 
-/* With --recompute, forward may run twice. */
+/* With --recompute, forward may run twice; only its first run is recorded. */
 static bool is_recorded(gs_direction direction, const gs_pass *pass) {
     return pass->training && pass->n > 0 && !(direction == GS_FORWARD && pass->recomputing);
 }

@@ -15,7 +15,7 @@
  *     score 1 80.5 12 64 0.05 0.0156 0 1 0 0 32        step, then the members of gs_digest_score
  *     end 1 57                                         step 1 is complete: 57 rows before its score
  *
- * What `number` and `part` mean depends on the kind (gs_digest_kind). A resumed run's record begins after step 1. */
+ * What `number` and `part` mean depends on the kind (gs_digest_kind). A resumed run's record begins at a later step. */
 #pragma once
 
 #include "core/error.h"

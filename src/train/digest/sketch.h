@@ -25,8 +25,8 @@
  *
  * and |d| is sqrt(2) g. The probability that all four numbers show less than a tenth of |d| is 4e-5, less than a fifth
  * 6e-4, less than a quarter 1.4e-3. A d with many nonzero positions has the same probabilities, because w_k d is nearly
- * normal. For a d with one such position, signs would show all of |d|; these weights show less than a tenth with a
- * probability of 1e-5, and less than a quarter with 4e-4.
+ * normal. For a d with a single nonzero position, signs would show all of |d|; these weights show less than a tenth
+ * with a probability of 1e-5, and less than a quarter with 4e-4.
  *
  * The weights are multiples of 2^-22, so their products with floats are exact in double, and so are sums of integers
  * (images, labels, masks), however a batch is divided. */

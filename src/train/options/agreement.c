@@ -37,7 +37,7 @@ static bool differ(const gs_shown *a, const gs_shown *b) {
     return a->checksum != b->checksum || strncmp(a->begins, b->begins, sizeof a->begins) != 0;
 }
 
-/* The checksum of the whole model's weights, even if this worker holds only a part. */
+/* *sum: the checksum of the whole model's weights, even if this worker holds only a part. */
 static gs_status checksum_of_weights(gs_worker *w, uint32_t *sum) {
     *sum = w->model->written;
     if (w->model->undivided) return GS_OK;
@@ -47,7 +47,7 @@ static gs_status checksum_of_weights(gs_worker *w, uint32_t *sum) {
     return gs_model_unmap_weights(w->model, host);
 }
 
-/* Options that a rank runs with or without; messages say which. */
+/* True for an option that a rank runs either with or without; messages say which. */
 static bool is_switch(const gs_run_option *o) {
     return o->kind == GS_OPTION_FLAG || o->kind == GS_OPTION_KEEP || o->agreement == GS_ALL_OR_NONE;
 }

@@ -61,7 +61,7 @@ static inline const char *gs_option_dashes(const gs_option *o) {
 
 /* ---- the table ---- */
 
-/* Which commands accept an option, combined with |: all; those that train; those that train and report what was
+/* The commands that accept an option, combined with |: all; those that train; those that train and report what was
  * learned; the commands below; or only commands that name the option in their own table, which any command may do. */
 enum { GS_ALL_RUNS = 0, GS_TRAINING = 1, GS_LEARNING = 256, GS_IF_NAMED = 128 };
 enum { GS_BY_TRAIN = 2, GS_BY_MEMORY = 4, GS_BY_LAYOUT = 8 };
@@ -96,7 +96,7 @@ typedef struct gs_run_option {
     double usual;           /* the default of a number, flag or name */
     const char *usual_text; /* the default of a text */
     gs_option_agreement agreement;
-    const char *off;      /* how a message that ranks differ names the default: "none"; NULL: by its value */
+    const char *off;      /* name of the default in the message that ranks differ: "none"; NULL: its value */
     const char *json[2];  /* its key, by gs_json_file; "optimizer.lr": within an object; NULL: omitted */
     bool null;            /* JSON writes the default as null */
     const char *log_with; /* for run.json: written only if this option differs from its default */
@@ -104,19 +104,19 @@ typedef struct gs_run_option {
 } gs_run_option;
 
 enum { GS_RUN_OPTIONS = 81 };                  /* maximum number of rows in the table */
-enum { GS_OPTION_TEXT_MOST = GS_JITTER_TEXT }; /* maximum size of any value's text but GS_OPTION_TEXT's */
+enum { GS_OPTION_TEXT_MOST = GS_JITTER_TEXT }; /* maximum size of a value's text, except GS_OPTION_TEXT */
 
 extern const gs_run_option gs_run_table[];
 
-/* gs_bug for an unknown name. */
+/* Find a row of the table; calls gs_bug if there is none. */
 const gs_run_option *gs_run_option_named(const char *name);
 
-/* A run's option as an option of a command; it refers to a field of these settings. */
+/* A run's option as an option of a command; its value is a field of these settings. */
 gs_option gs_run_option_of(const gs_run_option *, gs_settings *);
 
 bool gs_run_option_is_default(const gs_run_option *, const gs_settings *);
 
-/* Its value in these settings, as gs_option_text writes it. */
+/* The option's value in these settings, as gs_option_text writes it. */
 const char *gs_run_option_text(const gs_run_option *, const gs_settings *, char text[GS_OPTION_TEXT_MOST]);
 
 /* The settings with the optimiser's defaults filled in; `batch` replaces a batch of 0, which means all samples. */

@@ -36,8 +36,8 @@
 
 typedef struct gs_overlap gs_overlap;
 
-/* Cut the worker's gradients by settings->bucket, and start its thread: worker->reducer_state. From now on it is told
- * of final gradients. worker->sync must exist before the first release, for sums of worker->sync_most floats. */
+/* Cut the worker's gradients by settings->bucket, and start its thread: worker->reducer_state. Backward then reports
+ * final gradients to it. worker->sync must exist before the first release, for sums of worker->sync_most floats. */
 gs_status gs_overlap_create(gs_worker *);
 
 /* End the thread. NULL is allowed. After a failure the comm must be aborted, or the thread waits for the time-out. */

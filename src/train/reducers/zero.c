@@ -30,20 +30,20 @@ typedef struct zero_unit {
 typedef struct zero_reducer {
     gs_worker *worker;
     int stage;
-    gs_partition *own;   /* the worker's */
+    gs_partition *own;   /* the worker's partition */
     zero_unit *unit;     /* stages 2 and 3 */
     zero_window *window; /* two, and one for each unit that stays */
     int windows;
     size_t held_weights, held_gradients; /* in floats, including windows */
     gs_jobs *jobs;
     gs_layer_hooks hooks;
-    int most;       /* passes in this step so far, on the worker with most samples */
+    int most;       /* passes in this step so far, on the worker with the most samples */
     float *sum;     /* for the largest part of a unit, if passes add to earlier ones; otherwise NULL */
     float *arrived; /* for all workers' parts, if added in the order of a tree; otherwise NULL */
 } zero_reducer;
 
-/* In a pipeline another stage sends its part of a table's gradient after all micro-batches. Until then the
- * micro-batches' gradients add up in the table's window. (With --exact it sends a part after each micro-batch.) */
+/* True for a shared table in a pipeline: another stage sends its part of the gradient after all micro-batches, and
+ * until then their gradients add up in the table's window. (With --exact it sends a part after each micro-batch.) */
 static bool adds_up(const zero_reducer *z, int unit) {
     return z->own->unit[unit].stays && gs_has_stages(z->worker) && !z->worker->settings->exact;
 }
@@ -69,7 +69,7 @@ static void show_window(zero_reducer *z, gs_span_kind kind, int first_row, const
                                            .index = unit});
 }
 
-/* The weights in a window are no longer needed. */
+/* Record that the weights in a window are no longer needed. */
 static void let_go(zero_reducer *z, zero_window *window) {
     show_window(z, GS_SPAN_UNIT_WEIGHTS, GS_ROW_WEIGHTS, window, window->holds, window->weights_since);
     window->weights_since = 0;
@@ -222,7 +222,7 @@ static gs_status make_window(zero_reducer *z, zero_window *window) {
     return gs_alloc(d, GS_MEMORY_WEIGHTS, window->floats * sizeof(float), &window->weights);
 }
 
-/* Units alternate between two windows, each as large as its largest unit; a unit that stays has a window of its own. */
+/* Units alternate between two windows, each as large as its largest unit; a unit that stays has a separate window. */
 static gs_status make_windows(zero_reducer *z) {
     gs_partition_unit *u = z->own->unit;
     int turns = 0;
@@ -270,7 +270,7 @@ static gs_status need(zero_reducer *z, int unit, const gs_pass *pass) {
     return gs_jobs_wait(z->jobs, z->unit[unit].gathering);
 }
 
-/* Wait for a unit's weights, and request those of the next unit into the other window, whose unit is done. */
+/* Wait for a unit's weights, and request the next unit's into the other window, whose earlier unit is done. */
 static gs_status bring_weights(zero_reducer *z, int unit, const gs_pass *pass, bool backward) {
     const gs_partition_unit *u = z->own->unit;
     const int next = backward ? unit - 1 : unit + 1;
@@ -385,7 +385,7 @@ static int most_passes(const gs_worker *w) {
     return (int)passes;
 }
 
-/* A model without weights has no units: nothing is summed, and nobody waits. */
+/* Join the passes of a leaf that only other workers still make. A model without weights has no units to join for. */
 static gs_status join_leaf(zero_reducer *z) {
     const gs_pass pass = {.training = true};
     z->most += most_passes(z->worker);
@@ -444,8 +444,8 @@ static bool has_passes(const gs_worker *w) {
     return s->passes > 1 || gs_schedule_cut(s->batch, 0, s->parts, s->together).count > s->most;
 }
 
-/* A thread requires that the worker and its layers send nothing themselves between jobs. A device with its own memory
- * may be called only by the worker's thread. */
+/* True if a thread can do the sums. The worker and its layers must then send nothing themselves between jobs. A device
+ * with its own memory may be called only by the worker's thread. */
 static bool has_thread(const gs_worker *w) {
     return w->device->ops->host_memory && !gs_batch_norm_is_shared(w) && w->groups.layout.tp == 1 &&
            !gs_has_stages(w);

@@ -16,8 +16,8 @@
  *     --zero 3    P / N + W    P / N + W    K P / N     3 P     all-gather before forward, and again before backward
  *
  * W: two windows, which the units of layers use alternately (../partition.h), each as large as its largest unit; and
- * one more for each unit that stays. The largest layer therefore limits the saving: mlp's first layer, most of the
- * model, leaves little to save.
+ * one more for each unit that stays. The largest layer therefore limits the saving: mlp's first layer is most of the
+ * model, which leaves little to save.
  *
  * A step in stage 1 (an all-reduce is a reduce-scatter and an all-gather; the update fits in between):
  *
@@ -39,7 +39,7 @@
  * A worker with several passes (--accumulate, or more samples than it computes at once) performs the sums of stages 2
  * and 3 in each pass, and adds them up. A step then sends its bytes once per pass, and the weights are those of
  * allreduce up to rounding. With one pass, between threads, they are bitwise equal. All workers make as many passes as
- * the one with most samples.
+ * the one with the most samples.
  *
  * In a pipeline (../strategies/pipeline.c) the replicas of each stage divide what that stage holds, without a thread.
  * Each micro-batch is a pass with its own sums, and with --zero 3 its own gathers. --zero 1 sums only once, and is

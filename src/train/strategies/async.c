@@ -35,7 +35,7 @@
 
 /* ---- the server ----
  *
- * The server holds the weights, and workers come and go at their own pace. It has no thread of its own: a thread that
+ * The server holds the weights, and workers come and go at their own pace. It has no separate thread: a thread that
  * delivers a gradient (server_exchange) takes the lock, updates, and reads the weights. The server is the data that the
  * lock protects.
  *
@@ -55,17 +55,17 @@ typedef struct server {
     gs_mem weights;    /* followed by the layers' state */
     gs_mem velocity, gradient;
     size_t params, saved;    /* floats in the model, without and with the state */
-    const gs_worker *worker; /* rank 0's */
+    const gs_worker *worker; /* of rank 0 */
     gs_clocks clocks;
     float **given;         /* [rank]: its gradient while waiting to be applied */
     int waiting, *who;     /* number of gradients waiting, and room for their ranks */
     uint64_t before;       /* steps in earlier epochs */
     float stats[GS_STATS]; /* sums over the epoch's gradients */
-    gs_staleness seen;     /* its counts are also the clocks' */
+    gs_staleness seen;     /* the clocks share its counts */
     gs_error error;
 } server;
 
-/* Serves all workers of w->comm, with the weights and the optimiser of `w`. On failure *out may be freed. */
+/* Create a server for all workers of w->comm, with w's weights and optimiser. Free it even after a failure. */
 static gs_status server_create(gs_worker *w, server **out) {
     const size_t workers = (size_t)w->comm->size, bound = (size_t)w->settings->staleness;
     void *initial;
@@ -147,10 +147,10 @@ static float *sum_of_given(server *s) {
     return sum;
 }
 
-/* One update of the weights. The gradient of a share s of the global batch makes a share s of a step. It is divided by
+/* Update the weights once. The gradient of a share s of the global batch makes a share s of a step. It is divided by
  * the size of the whole batch, weight decay is multiplied by s, and the velocity decays by m^s, so that N shares decay
- * it as much as one step. At this learning rate a gradient g finally moves the weights as far as in the synchronous
- * step, lr g (1 + m + m^2 + ...) = lr g / (1 - m):
+ * it as much as one step. At this learning rate a gradient g moves the weights, in the end, as far as in the
+ * synchronous step, lr g (1 + m + m^2 + ...) = lr g / (1 - m):
  *
  *     v = m^s v + g + s decay W;    W -= lr (1 - m^s) / (1 - m) v           s = 1: the synchronous step
  *
@@ -181,9 +181,9 @@ static gs_status apply(server *s, size_t step) {
 }
 
 /* The answer to a worker: not the current weights, but those expected when its gradient will be applied. If all workers
- * are equally fast, each of the others will have delivered a gradient by then: N - 1 updates by a share 1/N. Their
- * gradients are still unknown, but the velocity's own effect on the weights is known. Let q = m^(1/N) be the momentum
- * of such an update, and l = lr (1 - q) / (1 - m) its rate:
+ * are equally fast, each of the others will have delivered a gradient by then: N - 1 updates, each by a share of 1/N.
+ * Their gradients are still unknown, but the velocity's own effect on the weights is known. Let q = m^(1/N) be the
+ * momentum of such an update, and l = lr (1 - q) / (1 - m) its rate:
  *
  *     W' = W - l (q + q^2 + ... + q^(N-1)) v = W - lr (q - m) / (1 - m) v
  *
@@ -202,7 +202,7 @@ static gs_status read_expected(server *s, size_t step, bool later, float *data) 
     return ops->unmap(s->device, s->velocity, velocity);
 }
 
-/* A worker that was asked to stop does not wait, unless every step needs all workers. */
+/* True if the worker may continue. If asked to stop, it does not wait, unless every step needs all workers. */
 static bool may_go_on(const server *s, int rank) {
     bool stopping = s->stats[GS_STAT_STOP] > 0 && s->clocks.bound > 0;
     return gs_clocks_may_go_on(&s->clocks, rank) || stopping;
@@ -257,7 +257,7 @@ typedef struct connection {
 typedef struct async {
     gs_worker *worker;
     size_t saved;            /* floats in the model */
-    float *data;             /* the gradient, and in return the weights; with state and counts */
+    float *data;             /* the gradient, then in return the weights; both with state and counts */
     server *server;          /* this and `connections` on rank 0; otherwise NULL */
     connection *connections; /* [rank] */
 } async;
@@ -302,7 +302,7 @@ static bool is_stop(const async *a, const float *data) {
     return data[a->saved + GS_STAT_STOP] > 0;
 }
 
-/* A message for a worker's step `step`, to or from `peer`, in the thread that row `row` of the timeline shows. */
+/* Send or receive a message of a worker's step `step`, in the thread that row `row` of the timeline shows. */
 static gs_status message(const async *a, float *data, int peer, bool receives, int row, uint64_t step) {
     gs_comm *c = a->worker->comm;
     const double start = gs_seconds();
@@ -311,7 +311,7 @@ static gs_status message(const async *a, float *data, int peer, bool receives, i
     return GS_OK;
 }
 
-/* One worker's epoch, seen from rank 0. */
+/* Serve one worker for an epoch, on rank 0. */
 static gs_status serve(const async *a, int rank) {
     const int row = GS_ROW_SERVER + rank;
     server *s = a->server;

@@ -33,11 +33,11 @@ typedef struct gs_clocks {
 /* The lowest clock. */
 size_t gs_clocks_slowest(const gs_clocks *);
 
-/* True if worker `rank` may begin its next step, or at the end of an epoch, leave it. */
+/* True if worker `rank` may begin its next step, or, at the end of an epoch, leave the epoch. */
 bool gs_clocks_may_go_on(const gs_clocks *, int rank);
 
 /* The gradients of these n ranks are applied in one update: record their staleness, and count them as applied. */
 void gs_clocks_apply(gs_clocks *, const int *ranks, int n);
 
-/* Worker `rank` reads the current weights. */
+/* Record that worker `rank` reads the current weights. */
 void gs_clocks_read(gs_clocks *, int rank);

@@ -10,7 +10,7 @@
  *
  *     W = sum over workers r of (n_r / n) W_r      n_r: samples that r computed since the last average
  *
- * The factor n_r / n makes parts of unequal size count by their size. With H = 1 the average is
+ * The factor n_r / n weights parts of unequal size by their size. With H = 1 the average is
  *
  *     sum (n_r / n) (W - lr dW_r / n_r) = W - lr (sum dW_r) / n
  *

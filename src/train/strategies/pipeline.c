@@ -3,20 +3,19 @@
  *     worker 0   layers 0-2    F0 F1 F2 F3 .  .  B0 B1 B2 B3  update     F: forward, sends its y to the next stage
  *     worker 1   layers 3-11   .  F0 F1 F2 F3 B0 B1 B2 B3 .   update     B: backward, sends its dx to the previous one
  *
- * A schedule (parallel/schedule.h) is a list of instructions for each stage, which its worker executes in order: it
- * never asks how far another stage is. The model is cut so that the slowest stage is as fast as possible
- * (parallel/cut.h). Each micro-batch that is between its forward and its backward needs its own activations of the
- * stage's layers: gs_model_config.
+ * A schedule (parallel/schedule.h) is a list of instructions for each stage. The stage's worker executes it in order,
+ * and never asks how far another stage is. The model is cut so that the slowest stage is as fast as possible
+ * (parallel/cut.h). From its forward to its backward, each micro-batch needs its own activations (gs_model_config).
  *
- * With more workers than stages there are N pipelines: worker r is stage r / N of pipeline r % N
+ * With N times as many workers as stages there are N pipelines: worker r is stage r / N of pipeline r % N
  * (parallel/layout.h), and each pipeline computes its part of the batch:
  *
  *     pipeline 0    worker 0  ->  worker 2        gradients are summed over the same stage
  *     pipeline 1    worker 1  ->  worker 3        in all pipelines: 0 + 1, 2 + 3
  *
- * The weights after a step are those of one worker with --accumulate M, up to rounding. With --exact the micro-batches
- * are the virtual shards: each gradient is computed alone and joins their tree (../ordered_sums.h), which gives the
- * bits of one worker. A stage's layers compute the same as in a whole model; messages change no bit.
+ * The weights after a step equal those of one worker with --accumulate M, up to rounding. With --exact the
+ * micro-batches are the virtual shards: each gradient is computed alone and joins their tree (../ordered_sums.h), which
+ * gives the bits of one worker. A stage's layers compute the same as in a whole model; messages change no bit.
  *
  * `tied` (layer/tied.c) is in the last stage, and its table in the first. The last stage holds a copy. It sends its
  * part of the gradient to the first stage, which adds its own part, updates, and sends the table back. With --exact the
@@ -134,10 +133,10 @@ typedef struct pipeline_worker {
     gs_stages cut;
     int stage;
     gs_instructions *list; /* [p]: the lists of all stages; this worker executes list[stage] */
-    size_t *sent;          /* [p]: instructions in that list known to be done, from messages to this stage */
+    size_t *sent;          /* [p]: number of each list's instructions known, by messages, to be done */
     kept_message *kept;
     chunk *chunk;            /* [v] */
-    const gs_partition *own; /* the worker's */
+    const gs_partition *own; /* the worker's partition */
     gs_input *input;         /* [inputs]: samples and targets of micro-batch k are in [k % inputs] */
     int inputs;
     gs_micro_batch *micro_batch; /* [m]: for this step; n 0: empty */
@@ -147,7 +146,7 @@ typedef struct pipeline_worker {
 
 /* ---- the layers of a micro-batch ---- */
 
-/* The table, among the parameters of a model. */
+/* The shared table among the parameters of a model. */
 static gs_param *table_of(const pipeline_worker *p, const gs_model *m) {
     int i = 0;
     while (m->param[i]->at != p->cut.tied.table->at) i++;
@@ -173,7 +172,7 @@ static gs_status bind_slot(const gs_worker *w, const pipeline_worker *p, const c
     return GS_OK;
 }
 
-/* most: samples in the slot. Slot 0 holds more than a micro-batch, because an evaluation also uses it. */
+/* most: maximum number of samples in the slot. Slot 0 holds more than a micro-batch: an evaluation also uses it. */
 static gs_status make_slot(const gs_worker *w, const pipeline_worker *p, const chunk *c, size_t most,
                            slot *s) {
     const int first = p->cut.first[c->run], last = p->cut.first[c->run + 1];
@@ -316,10 +315,10 @@ static void free_stage(gs_worker *w) {
 
 /* What each worker records, and how it is reported at the end of a run.
  *
- * T is the time from a step's first forward to its last backward, both on stage 0. The p stages have p T of it in
- * total. They compute for `busy`, the sum of all passes, and wait for the rest. The same instructions are
- * played in virtual time (parallel/virtual_time.h), with messages that take no time: this takes T_0 if each pass takes
- * the mean time of its direction, and T_1 if each takes the mean time in its stage. Exactly,
+ * T is the time from a step's first forward to its last backward, both on stage 0. The p stages together have the time
+ * p T. They compute for `busy`, the sum of all passes, and wait for the rest. The same instructions are played in
+ * virtual time (parallel/virtual_time.h), with messages that take no time: this takes T_0 if each pass takes the mean
+ * time of its direction, and T_1 if each takes the mean time in its stage. Exactly,
  *
  *     p T - busy  =  (p T_0 - busy)       fill and drain: by formula (p - 1) / (m + p - 1) of p T_0
  *                  + (p T_1 - p T_0)      stages with unequal times
@@ -371,7 +370,7 @@ gs_status gs_bubble_of(const gs_pipeline *p, const gs_instructions *lists, const
     return GS_OK;
 }
 
-/* Computed from sums over the workers of all pipelines, equal on all. */
+/* Computed from sums over all workers, so that all obtain the same result. */
 static gs_status report(gs_worker *w, gs_result *result) {
     const pipeline_worker *p = w->strategy_state;
     gs_stage_times sum[] = {p->record.all, p->record.last};
@@ -639,7 +638,7 @@ static gs_status execute(gs_worker *w, pipeline_worker *p, const gs_instruction 
     return gs_phase_ends(w, GS_PHASE_DATA);
 }
 
-/* Both stages of a shared table add to its gradient, even in a fresh pass; and a stage may receive no samples. */
+/* Clear a shared table's gradient: both its stages add to it, even in a fresh pass, and a stage may get no samples. */
 static gs_status begin(gs_worker *w, pipeline_worker *p) {
     const gs_backend *ops = w->device->ops;
     GS_TRY(gs_model_clear_stats(w->model));
