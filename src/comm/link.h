@@ -45,8 +45,7 @@ static inline bool gs_link_is_there(const gs_link *l) {
     return l->latency > 0 || l->bandwidth > 0;
 }
 
-/* "50us,125MB/s", "1ms,1Gbit/s"; with us, ms, s; B/s, kB/s, MB/s, GB/s, bit/s, kbit/s, Mbit/s, Gbit/s. False:
- * invalid. */
+/* "50us,125MB/s", "1ms,1Gbit/s": us, ms, s; B/s, kB/s, MB/s, GB/s, bit/s, kbit/s, Mbit/s, Gbit/s. False: invalid. */
 bool gs_link_read(const char *text, gs_link *);
 
 /* The link as text; "none" if there is none. Returns `text`. */
