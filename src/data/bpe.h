@@ -6,7 +6,7 @@
  *     merges   a list of pairs of tokens, each with the token that it becomes. Of all pairs of neighbours in a word
  *              the earliest in the list is merged where it first occurs; this repeats until no pair is in the list
  *
- *     " lower" with the merges "l o", "lo w", "e r", "Ġ low":
+ *     " lower" with the merges "l o", "lo w", "e r" and "Ġ low":
  *     Ġ l o w e r -> Ġ lo w e r -> Ġ low e r -> Ġ low er -> Ġlow er
  *
  * Every byte is a token, so any text can be encoded. The token "<|endoftext|>", if the vocabulary has it, separates

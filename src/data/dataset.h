@@ -4,9 +4,9 @@
  *     CIFAR-10's and CIFAR-100's files                 cifar.h
  *     NumPy's files                                    npy_set.h
  *     tables of numbers as text                        csv_set.h
- *     grey images turned into colour images colour.h
+ *     grey images turned into colour images            colour.h
  *     a text, whose samples are windows                text_set.h
- *     image folders, decoded on demand folder_set.h
+ *     image folders, decoded on demand, not in memory  folder_set.h
  *     the caller: numbers with labels or targets       gs_dataset_from_...
  *
  * MNIST: LeCun, Cortes, Burges, "The MNIST database of handwritten digits" (http://yann.lecun.com/exdb/mnist/). A

@@ -3,8 +3,8 @@
  *     GRADSUM_FAULT="delay:rank=0,operation=3,seconds=0.5;kill:rank=2,operation=60,generation=2"
  *
  *     kill      SIGKILL to the rank's process
- *     usage the process ends with exit status 2, as after wrong usage
- *     stop SIGSTOP to the rank's process
+ *     usage     the process ends with exit status 2, as after wrong usage
+ *     stop      SIGSTOP to the rank's process
  *     delay     the rank sleeps for `seconds` before the operation
  *     drop      from this operation on, nothing that the rank sends arrives, as if its outgoing line were cut
  *

@@ -343,8 +343,8 @@ static void compare(const gs_shm *m, const gs_call *call) {
  *
  * The sender leaves a copy in the mailbox of the two ranks. It waits only if GS_SHM_COPIES copies are already there.
  *
- *     copy | 7 | 8 | | | sent = 9, taken = 7: messages 7 and 8 are under way
- *     buffer | a | b | c | d | each grows to the longest message that it has held
+ *     copy     | 7 | 8 |   |   |      sent = 9, taken = 7: messages 7 and 8 are under way
+ *     buffer   | a | b | c | d |      each grows to the longest message that it has held
  *
  * A copy uses the first free buffer, not the next one, because memory that is reused soon is still in the cache.
  */
@@ -636,9 +636,9 @@ static gs_status shm_collective(gs_comm *c, const gs_call *call, const void *in,
 
 /* ---- opening a segment, by processes that are connected over Gloo ----
  *
- *     1. all send their machine (gs_machine_id) and process id, to see if they are on one machine
- *     2. rank 0 makes the segment, and sends its file descriptor
- *     3. all open it, and report whether they could
+ *     1. all        send their machine (gs_machine_id) and process id, to see if they are on one machine
+ *     2. rank 0     makes the segment, and sends its file descriptor
+ *     3. all        open it, and report whether they could
  */
 
 enum { HALF = 256 * 1024, TEXT = 200 };

@@ -1,6 +1,6 @@
 /* Processes of one machine that share memory; for shm.c and two_level/.
  *
- *     segment | header: failure, slots | mailboxes | waits | stage 0 | stage 1 | ... | messages ...
+ *     segment   | header: failure, slots | mailboxes | waits | stage 0 | stage 1 | ... | messages ...
  */
 #pragma once
 
