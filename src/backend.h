@@ -170,7 +170,7 @@ typedef struct gs_backend {
      * its offset h * in_w + w in its channel's plane, the first in reading order on a tie */
     gs_status (*max_pool2d_forward)(gs_device *, gs_mem y, gs_mem index, gs_mem x, size_t n,
                                     const gs_pool2d_sizes *);
-    /* dx = the sum of dy over all windows with this index; 0 if there are none */
+    /* dx of each pixel = the sum of dy over all windows whose index is that pixel; 0 if there are none */
     gs_status (*max_pool2d_backward)(gs_device *, gs_mem dx, gs_mem dy, gs_mem index, size_t n,
                                      const gs_pool2d_sizes *);
 
@@ -207,7 +207,7 @@ typedef struct gs_backend {
     /* y = w u + b;  w, b (c); in evaluation, mean and var are the running statistics. y may be x. */
     gs_status (*batch_norm_forward)(gs_device *, gs_mem y, gs_mem x, gs_mem w, gs_mem b, gs_mem mean,
                                     gs_mem var, size_t n, const gs_batch_norm_sizes *);
-    /* db (+)= sum dy; dw (+)= sum dy u; sums (2, c) = these two sums alone, for backward */
+    /* db (+)= sum dy;  dw (+)= sum dy u;  sums (2, c) = these two sums alone, for backward */
     gs_status (*batch_norm_sums)(gs_device *, gs_mem sums, gs_mem dw, gs_mem db, gs_mem dy, gs_mem x,
                                  gs_mem mean, gs_mem var, size_t n, const gs_batch_norm_sizes *, bool add);
     /* dx = w / sqrt(var + eps) (dy - sums[0] / m - u sums[1] / m), because mean and var depend on x. In evaluation they
@@ -245,8 +245,8 @@ typedef struct gs_backend {
      * "FlashAttention" (NeurIPS 2022). */
     gs_status (*attention_forward)(gs_device *, gs_mem y, gs_mem softmax, gs_mem x, size_t n,
                                    const gs_attention_sizes *);
-    /* dx holds dq, dk and dv, laid out like x: with p_ij = exp(s_ij - m_i) / l_i and ds_ij = p_ij (dy_i v_j - dy_i
-     * y_i), dv_j = sum_i p_ij dy_i, dq_i = sum_j ds_ij k_j / sqrt(d), dk_j = sum_i ds_ij q_i / sqrt(d) */
+    /* dx holds dq, dk and dv, ordered as in x: with p_ij = exp(s_ij - m_i) / l_i and ds_ij = p_ij (dy_i v_j - dy_i y_i),
+     * dv_j = sum_i p_ij dy_i,  dq_i = sum_j ds_ij k_j / sqrt(d),  dk_j = sum_i ds_ij q_i / sqrt(d) */
     gs_status (*attention_backward)(gs_device *, gs_mem dx, gs_mem dy, gs_mem x, gs_mem y, gs_mem softmax,
                                     size_t n, const gs_attention_sizes *);
 
@@ -298,8 +298,8 @@ typedef struct gs_backend {
     gs_status (*softmax_part_backward)(gs_device *, gs_mem dx, gs_mem p, gs_mem labels, size_t n, int classes,
                                        float smoothing, const gs_share *);
 
-    /* loss = sum_i (1/k) sum_j (x[i][j] - t[i][j])^2; stats += (loss, number of i whose largest x and largest t, each
-     * with the tie rule of softmax_cross_entropy, are at the same j, n). x, t (n, k) */
+    /* loss = sum_i (1/k) sum_j (x[i][j] - t[i][j])^2;  stats += (loss, number of i whose largest x and largest t, each
+     * with the tie rule of softmax_cross_entropy, are at the same j, n).  x, t (n, k) */
     gs_status (*mean_squared_error_forward)(gs_device *, gs_mem stats, gs_mem x, gs_mem t, size_t n, int k);
     /* dx = (2/k) (x - t) */
     gs_status (*mean_squared_error_backward)(gs_device *, gs_mem dx, gs_mem x, gs_mem t, size_t n, int k);
@@ -316,16 +316,16 @@ typedef struct gs_backend {
     /* Like sgd, but with the step w -= lr (g + momentum v). v is always needed. */
     gs_status (*nesterov_update)(gs_device *, gs_mem w, gs_mem v, gs_mem dw, size_t count, float scale,
                                  float lr, float momentum, float weight_decay);
-    /* For every parameter: g = scale dw + l2 w; m = beta1 m + rest1 g; v = beta2 v + (rest2 g) g; w = keep w - rate (m
-     * / (root sqrt(v) + epsilon)). m and v below FLT_MIN become 0. The bits are the same on all devices that round
-     * quotients and roots correctly. CPUs and today's GPUs do; OpenCL devices report it
-     * (CL_FP_CORRECTLY_ROUNDED_DIVIDE_SQRT). On other devices a quotient may be off by 2.5 units in the last place, and
-     * a root by 3. Workers on such devices, if all of one kind, agree with each other, but not with workers on other
-     * devices. */
+    /* For every parameter: g = scale dw + l2 w;  m = beta1 m + rest1 g;  v = beta2 v + (rest2 g) g;
+     * w = keep w - rate (m / (root sqrt(v) + epsilon)).  m and v below FLT_MIN become 0.
+     * The bits are the same on all devices that round quotients and roots correctly. CPUs and today's GPUs do; OpenCL
+     * devices report it (CL_FP_CORRECTLY_ROUNDED_DIVIDE_SQRT). On other devices a quotient may be off by 2.5 units in
+     * the last place, and a root by 3. Workers on such devices, if all of one kind, agree with each other, but not with
+     * workers on other devices. */
     gs_status (*adam_update)(gs_device *, gs_mem w, gs_mem m, gs_mem v, gs_mem dw, size_t count,
                              gs_adam_step);
-    /* Replace dw with the direction of LAMB's step (optim/lamb.c): g = scale dw; m and v as above; dw = rate (m / (root
-     * sqrt(v) + epsilon)) + l2 w. */
+    /* Replace dw with the direction of LAMB's step (optim/lamb.c): g = scale dw;  m and v as above;
+     * dw = rate (m / (root sqrt(v) + epsilon)) + l2 w. */
     gs_status (*lamb_direction)(gs_device *, gs_mem dw, gs_mem m, gs_mem v, gs_mem w, size_t count,
                                 gs_adam_step);
     /* g = scale dw;  w = keep w - rate sign(beta1 m + rest1 g);  m = beta2 m + rest2 g, or 0 as above. */

@@ -16,7 +16,7 @@
 #include <unistd.h>
 
 enum { GUESTS = 64 /* the maximum number of strangers at a time */, TICK_MS = 50 };
-static const double patience = 2 /* s for a caller to go on */, pause_s = 0.05 /* until it is called again */;
+static const double patience = 2 /* s for a caller to go on */, pause_s = 0.05 /* s before calling again */;
 
 gs_status gs_fail_descriptor(int error) {
     struct rlimit limit;

@@ -39,7 +39,7 @@ bool gs_csv_reads(const char *where, const char *file) {
 /* ---- lines and columns ---- */
 
 typedef struct table {
-    const char *path, *next, *at, *line_end, *end; /* next line; at: next field, NULL after the last */
+    const char *path, *next, *at, *line_end, *end; /* next: next line; at: next field, NULL after the last */
     int line, column, columns, targets;            /* line, column: of the field last read, from 1 */
     float *numbers;                                /* (rows, columns) */
     size_t used, room, rows;

@@ -20,8 +20,7 @@
  *     bytes sent    (N - 1) (2 C + 4 tail) in the first round, (N - 1) 2 C in the second: about (N - 1) / N * B
  *
  * The tail must not be rounded, so the first exchange sends it to all ranks, and each rank sums it. Two advantages are
- * lost: sums in shared memory no longer send nothing, and processes with several workers no longer send only one
- * gradient each.
+ * lost: in shared memory sums now send data, and a process with several workers now sends more than one gradient.
  *
  * No process sends more than another, so no connection is a bottleneck (compare ps.c). In f32 the messages are the
  * library's own and can be neither counted nor observed, unlike those of ring.c. In 16 bits messages are counted when

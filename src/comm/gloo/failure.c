@@ -261,7 +261,7 @@ static wait_notes hear_waits(const gs_comm *c) {
 /* ---- lost ranks ---- */
 
 /* Keep as lost only the ranks whose processes have ended, or cannot be watched because they run on other machines or
- * went before the watch began. If all are alive, all stay lost. Wait up to 0.1 s first: a process that has lost its
+ * had gone before the watch began. If all are alive, all stay lost. Wait up to 0.1 s first: a process that has lost its
  * connections may be about to end. */
 static int only_ended(const gs_gloo_state *s, int size, bool *lost) {
     int ended = 0, unseen = 0, losses = 0;

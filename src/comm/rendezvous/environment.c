@@ -1,5 +1,5 @@
-/* Read from the environment the rank of this process and how it meets the others. `gradsum launch`, the user, or
- * another launcher has set it. */
+/* Read the rank of this process, and how it meets the others, from the environment variables that `gradsum launch`, the
+ * user, or another launcher has set. */
 #include "comm/rendezvous/store.h"
 
 #include <math.h>

@@ -169,7 +169,7 @@ static bool holds(const gs_rendezvous *r, const char *what, int rank) {
 }
 
 /* Remove the folder, unless a rank is still here. If a rank failed early, or a launcher asks (`wait`), the folder stays
- * until each rank has left or failed early, so that late ranks can read why. Once all have met, it need not stay. */
+ * until each rank has left or failed early, so that late ranks can read why. Once all have met, it is not needed. */
 static void tidy(const gs_rendezvous *r, bool met, bool wait) {
     bool unread = false;
     for (int k = 0; k < r->size; k++) {

@@ -87,7 +87,7 @@ typedef struct mailbox {
 /* Guarded by the lock. */
 typedef struct pool {
     copy *spare;      /* unused copies */
-    size_t room;      /* each of each copy */
+    size_t room;      /* of each copy */
     int made, wanted; /* copies, spare or under way; how many there should be */
 } pool;
 
