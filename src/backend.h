@@ -245,7 +245,7 @@ typedef struct gs_backend {
      * "FlashAttention" (NeurIPS 2022). */
     gs_status (*attention_forward)(gs_device *, gs_mem y, gs_mem softmax, gs_mem x, size_t n,
                                    const gs_attention_sizes *);
-    /* dx holds dq, dk and dv, ordered as in x: with p_ij = exp(s_ij - m_i) / l_i and ds_ij = p_ij (dy_i v_j - dy_i y_i),
+    /* dx holds dq, dk and dv, like x: with p_ij = exp(s_ij - m_i) / l_i and ds_ij = p_ij (dy_i v_j - dy_i y_i),
      * dv_j = sum_i p_ij dy_i,  dq_i = sum_j ds_ij k_j / sqrt(d),  dk_j = sum_i ds_ij q_i / sqrt(d) */
     gs_status (*attention_backward)(gs_device *, gs_mem dx, gs_mem dy, gs_mem x, gs_mem y, gs_mem softmax,
                                     size_t n, const gs_attention_sizes *);

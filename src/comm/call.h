@@ -50,8 +50,8 @@ GS_API const char *gs_operation_name(gs_operation); /* "all_reduce" */
 bool gs_operation_has_root(gs_operation);
 bool gs_operation_is_in_place(gs_operation); /* broadcast, reduce and all_reduce use only `out` */
 
-/* "all_reduce of 5 f32"; full: "reduce of 5 f32 (sum) to rank 0"; for a message: "send of 20 bytes to rank 1". The text
- * lies in one of two thread-local buffers, which are used alternately. */
+/* A call as text: "all_reduce of 5 f32"; full: "reduce of 5 f32 (sum) to rank 0"; a message: "send of 20 bytes to rank
+ * 1". It is stored in one of two thread-local buffers, which are used alternately. */
 GS_API const char *gs_call_text(const gs_call *, bool full);
 
 /* A call packed into a nonzero word, to show to other ranks. Counts are limited to 2^42 - 1, roots cut to 12 bits. */

@@ -15,7 +15,7 @@ size_t gs_threads_copied(void);
 /* The rank of a process, and how the processes meet. */
 typedef struct gs_rendezvous {
     int rank, size;        /* of processes */
-    const char *directory; /* an existing, empty folder that all processes can write to; it is removed */
+    const char *directory; /* an existing, empty folder that all processes can write to; removed later */
     const char *address;   /* this machine's address or host name for the others; NULL: 127.0.0.1, which only
                               processes of this machine can reach */
     double timeout;        /* seconds to wait for the others, and for each later wait; above 0 */
@@ -64,8 +64,8 @@ gs_status gs_comm_shm_create(gs_comm *gloo, gs_comm **out, char *why, size_t siz
 
 /* A comm between the processes that `gloo` connects, on several machines: in shared memory within each machine, over
  * gloo between machines. gloo is taken over. If no machine holds several processes, or the ranks of a machine are not
- * consecutive, *out is NULL on all ranks; then, and after a failure, gloo still belongs to the caller. machine: this
- * machine's name, for tests; NULL: its own. */
+ * consecutive, *out is NULL on all ranks; then, and after a failure, gloo still belongs to the caller. machine: a name
+ * for this machine, for tests; NULL: its real one. */
 gs_status gs_comm_two_level_create(gs_comm *gloo, const char *machine, gs_comm **out);
 
 /* A comm between the processes that Open MPI's mpirun started; no folder is needed. Call it once per process: after a

@@ -26,7 +26,7 @@ static inline void gs_scratch_free(gs_scratch *s) {
     *s = (gs_scratch){0};
 }
 
-/* At least `bytes` bytes, of undefined contents. GS_E_MEMORY: "reduce: no memory for 100 bytes". */
+/* Provide at least `bytes` bytes with undefined contents. GS_E_MEMORY: "reduce: no memory for 100 bytes". */
 static inline gs_status gs_scratch_for(gs_scratch *s, const gs_call *call, size_t bytes) {
     if (s->memory && bytes <= s->bytes) return GS_OK;
     free(s->memory);

@@ -26,7 +26,7 @@ typedef struct gs_waits {
     double timeout;      /* after which it gives up, in seconds */
     const bool *awaited; /* [size] the ranks that it waited for */
     bool one_of;         /* it may have waited for only one of them; the library does not say which */
-    /* [size * size] age[a * size + b]: seconds that rank a has waited for rank b; 0: it does not; NULL: unknown */
+    /* [size * size] age[a * size + b]: seconds that rank a has waited for rank b; 0: it does not wait; NULL: unknown */
     const double *age;
     /* [size] processes of this machine; 0: on another machine; NULL: all are threads of one process */
     const long *pid;

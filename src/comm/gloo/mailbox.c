@@ -140,7 +140,7 @@ static gs_gloo_code receive_in_spares(spares_of_sender *s, gs_gloo *g, bool ahea
 
 /* ---- mailboxes (transports.h); each uses its own slot of Gloo ---- */
 
-/* A sent message, kept until the peer has it. */
+/* A sent message, which is kept until the peer has it. */
 typedef struct copy {
     char *pieces;           /* each after its head */
     size_t bytes;           /* of the message */

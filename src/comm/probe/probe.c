@@ -17,7 +17,7 @@ enum {
     PIECE = 64 * 1024,
     MOST = 64 << 20
 };
-static const double LOOK = 0.05, SOON = 1.5 /* s until missing machines are named */,
+static const double LOOK = 0.05, SOON = 1.5 /* s before missing machines are named */,
                     CONNECT = 1.2 /* s to detect closed ports */,
                     SETTLE = 15 /* s for the others to measure */, WAIT = 10 /* s for any bytes */,
                     ENOUGH = 0.02 /* s of sending, for a bandwidth */;

@@ -213,7 +213,7 @@ static bool show_locked(const waiting *w, double begin) {
     return gone;
 }
 
-/* The slow part: sleep. */
+/* The slow part of a wait: sleep until it is over. */
 static void sleep_until_over(const waiting *w) {
     team *t = w->c->state;
     const double begin = gs_seconds(), until = w->leaving ? INFINITY : gs_awake_seconds() + w->c->timeout;

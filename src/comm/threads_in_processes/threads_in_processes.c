@@ -174,7 +174,7 @@ static gs_status create_members(shared_state *s, int local, double timeout, gs_c
                                 .leaders = i == 0 ? s->processes : NULL,
                                 .outside = s->processes,
                                 .first = s->first};
-        /* The timeout bounds each of the leader's waits between the processes, and its failure wakes the threads. */
+        /* The timeout bounds the leader's waits between processes, and a failure of the leader wakes the threads. */
         m->levels.patient.timeout = i == 0 ? locals[i]->timeout + gs_levels_patience(timeout) : INFINITY;
         comms[i] = &m->levels.comm;
     }
