@@ -35,7 +35,7 @@ typedef struct gs_shm_rank_slot {
 
 /* A copy of a message. */
 typedef struct gs_shm_copy {
-    uint64_t bytes, at; /* at: offset in the segment, for short messages within the mailbox */
+    uint64_t bytes, at; /* at: offset in the segment; short messages stay in the mailbox */
     int buffer;         /* its index in the mailbox */
 } gs_shm_copy;
 

@@ -88,7 +88,7 @@ typedef struct mailbox {
 typedef struct pool {
     copy *spare;      /* unused copies */
     size_t room;      /* of each copy */
-    int made, wanted; /* copies, spare or under way; how many there should be */
+    int made, wanted; /* copies, spare or under way; wanted: the sum of most_ahead */
 } pool;
 
 typedef struct team {
