@@ -128,7 +128,7 @@ static inline void gs_dry_read(void *to, size_t bytes) {
 void gs_cpu_set_dry(gs_device *);
 
 /* Host memory for data that also exist on a device. A dry run does not touch it and allocates only a little. Free it
- * with free; NULL: no memory. */
+ * with free; NULL: out of memory. */
 void *gs_host_malloc(const gs_device *, size_t bytes);
 static inline void gs_host_copy(const gs_device *d, void *to, const void *from, size_t bytes) {
     if (bytes > 0 && !d->dry) memcpy(to, from, bytes);

@@ -59,7 +59,7 @@ bool gs_model_layer_help(int i, const char **usage, const char **what);
  * column, what was expected, and for a misspelt word a suggestion. */
 gs_status gs_model_parse(const char *name_or_text, gs_layer **net);
 
-/* The text of a net built by constructors, to be freed with free(); NULL: no memory. Parsing it gives the same net,
+/* The text of a net built by constructors, to be freed with free(); NULL: out of memory. Parsing it gives the same net,
  * except for parts outside the grammar: the caller's own layers, which describe themselves, and sequences within
  * sequences, written in parentheses. */
 char *gs_model_text_of(const gs_layer *net);

@@ -186,7 +186,7 @@ static bool grow(gs_virtual *v) {
     return true;
 }
 
-/* 0: no memory. */
+/* Returns 0 if memory is exhausted. */
 static uint32_t new_message(gs_virtual *v) {
     const uint32_t m = v->spare;
     if (m) {
@@ -196,7 +196,7 @@ static uint32_t new_message(gs_virtual *v) {
     return v->messages + 1 < v->message_room || grow(v) ? ++v->messages : 0;
 }
 
-typedef enum outcome { DONE, WAITS, PAUSES, FAILED /* no memory */ } outcome;
+typedef enum outcome { DONE, WAITS, PAUSES, FAILED /* out of memory */ } outcome;
 
 static outcome send_message(gs_virtual *v, int from, int to, double bytes) {
     virtual_rank *k = &v->rank[from], *receiver = &v->rank[to];
