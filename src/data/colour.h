@@ -1,4 +1,4 @@
-/* Colour pictures made from grey ones: a data set with the shape of CIFAR-10, for machines without CIFAR-10.
+/* Colour pictures made from grey ones: a data set with the sizes of CIFAR-10, for machines without CIFAR-10.
  *
  * A picture of 28 x 28 is placed at a random offset in 32 x 32. White becomes one colour, the object's; black becomes
  * the background, a pattern that varies between two other colours:
