@@ -1,4 +1,4 @@
-/* A backend: one table of functions between the framework and a kind of device.
+/* A backend: a table of functions between the framework and one kind of device.
  *
  * cpu/ (OpenBLAS and C) and cl/ (OpenCL) fill every slot except those that may be NULL, as their comments say. Code
  * above the table does not know which backend it uses. All arrays are f32 in row-major order. A batch of images is (n,
@@ -7,7 +7,7 @@
  * - If device->precision is bf16 or f16, linear_*, conv2d_* and attention_* (except attention_cached_forward) round
  *   every factor: x, w and dy, and p and ds inside attention. They round to nearest, ties to even. NaN stays NaN; in
  *   bf16, magnitudes below 2^-126 become 0. Sums, biases and results stay f32. The result is that of the f32 operators
- *   for rounded x, w and dy. The backward of other operators rounds the saved x: batch_norm_sums, batch_norm_backward,
+ *   for rounded x, w and dy. Other operators round only the x saved for backward: batch_norm_sums, batch_norm_backward,
  *   layer_norm_backward and the GS_ELEMENT_WISE operators that read x; attention_backward rounds y. An x or y that is
  *   already rounded may be stored in 16 bits (`narrow`).
  * - If `narrow` is not NULL, x, y, dx and dy may be stored in 16 bits (gs_mem.half); results are rounded. linear_*,
@@ -19,9 +19,9 @@
  *   so that a step may run in several micro-batches. Without `add`, as in the first micro-batch, it *writes* dw and db
  *   (zeros if n is 0), so they need not be cleared. Gradients are sums over the batch, never means: sgd_update divides
  *   once, by the global number of samples.
- * - dx may be GS_NONE if it is not needed (the first layer); b and db may be GS_NONE for a layer without bias.
- * - One thread at a time uses a device. Calls may return before the work is done (OpenCL enqueues it); read, read_end,
- *   map, finish and squares wait. Work is executed in the order of the calls.
+ * - dx may be GS_NONE if it is not needed, as in the first layer; b and db may be GS_NONE for a layer without bias.
+ * - Only one thread at a time may use a device. Calls may return before the work is done (OpenCL enqueues it); read,
+ *   read_end, map, finish and squares wait. Work is executed in the order of the calls.
  * - Functions return GS_OK, GS_E_MEMORY, or GS_E_OPENCL with the call's name and OpenCL's symbolic error. */
 #pragma once
 
@@ -32,7 +32,7 @@
 #include "device.h"
 #include "operands.h"
 
-/* The tail of the gradient array: floats summed over the workers with the gradients. The loss operators add to the
+/* The tail of the gradient array: floats summed over the workers like the gradients. The loss operators add to the
  * first three. The fourth counts the workers that were asked to stop (train/step.c), so that all stop together. */
 enum { GS_STAT_LOSS = 0, GS_STAT_CORRECT = 1, GS_STAT_SAMPLES = 2, GS_STAT_STOP = 3, GS_STATS = 4 };
 
@@ -67,15 +67,15 @@ typedef struct gs_backend {
 
     /* ---- memory ---- */
 
-    /* Reserve `bytes` (at least 1), filled with zeros. The ledger counts them under the current kind: see gs_alloc. */
+    /* Reserve `bytes` (at least 1), filled with zeros. The ledger counts them under the current kind (see gs_alloc). */
     gs_status (*alloc)(gs_device *, size_t bytes, gs_mem *out);
     void (*free)(gs_device *, gs_mem); /* GS_NONE is allowed */
-    /* Copy from the host. After the return the caller may change `from`. */
+    /* Copy from the host. After write returns, the caller may change `from`. */
     gs_status (*write)(gs_device *, gs_mem to, const void *from, size_t bytes);
-    /* Host memory as a gs_mem that operators can read, and write if alloc_offloaded made it. It must stay valid until
-     * they are done. NULL if the device cannot do that, or if its operators still run after they have returned. */
+    /* Host memory as a gs_mem that operators can read (and write, if alloc_offloaded made it). It must be valid until
+     * they are done. NULL if the device cannot do that, or if its operators still run after their calls return. */
     gs_mem (*host_memory)(const void *host);
-    /* Copy to the host, after all earlier work. Waits. */
+    /* Copy to the host, after all earlier work; wait for the copy. */
     gs_status (*read)(gs_device *, void *to, gs_mem from, size_t bytes);
     /* The same in two calls, so that the device can work in between. It reads the results of work before read_begin;
      * later work need not wait for the host. When read_end returns, the data are there. One read at a time. */
@@ -87,7 +87,7 @@ typedef struct gs_backend {
     gs_status (*unmap)(gs_device *, gs_mem, void *host);
     /* x[i] = value, i < count */
     gs_status (*fill)(gs_device *, gs_mem x, float value, size_t count);
-    /* to[i] = from[i], i < count; they must not overlap */
+    /* to[i] = from[i], i < count; `to` and `from` must not overlap */
     gs_status (*copy)(gs_device *, gs_mem to, gs_mem from, size_t count);
     /* Wait until all work is done. */
     gs_status (*finish)(gs_device *);
@@ -96,22 +96,22 @@ typedef struct gs_backend {
 
     /* Reserve `bytes` (at least 1), filled with zeros, outside the device's memory: in a mapped file (cpu; io/mapped.h)
      * or in host memory (cl). The ledger counts them as offloaded, under the current kind: see gs_alloc_offloaded.
-     * Until `settle`, only fetch and offload may use them. */
+     * Until `settle`, only fetch and offload may use this memory. */
     gs_status (*alloc_offloaded)(gs_device *, size_t bytes, void **host);
     void (*free_offloaded)(gs_device *, void *host); /* NULL is allowed */
     /* Start copying `bytes` into the device memory `to`, after the work before this call. With host_memory, operators
-     * work on `host` itself and `to` is ignored: fetch and offload then only hint when its pages should be in memory.
-     * *number identifies the call for await. Later calls have higher numbers and finish later. */
+     * work on `host` itself and `to` is ignored; fetch and offload then only hint when its pages should be in memory.
+     * *number identifies this call for await; later calls have higher numbers and finish later. */
     gs_status (*fetch)(gs_device *, gs_mem to, void *host, size_t bytes, uint64_t *number);
-    /* Operators called from now on run after that fetch or offload; 0: none. device->offload_times counts the wait. */
+    /* Operators called from now on run after copy `number`; 0: none. device->offload_times counts the wait. */
     gs_status (*await)(gs_device *, uint64_t number);
-    /* Start writing back from `from`, after the work before this call. A later fetch into `from` waits for it. *number:
-     * as in fetch; may be NULL. */
+    /* Start writing `from` back to `host`, after the work before this call. A later fetch into `from` waits for it.
+     * *number: as in fetch; may be NULL. */
     gs_status (*offload)(gs_device *, void *host, gs_mem from, size_t bytes, uint64_t *number);
     /* Wait until everything is fetched and written back. Then device->offload_times is up to date. */
     gs_status (*settle)(gs_device *);
 
-    /* Close the device and free its own memory; everything allocated on it must have been freed before. */
+    /* Close the device and free its own memory; all that was allocated on it must have been freed before. */
     void (*close)(gs_device *);
 
     /* ---- from data to tensors ---- */
@@ -124,10 +124,10 @@ typedef struct gs_backend {
 
     /* ---- 16-bit numbers ---- */
 
-    /* to = x, rounded to device->precision, which is not f32: two numbers in each element. Operators that round x or y
+    /* to = x, rounded to device->precision, which is not f32; two numbers in each element. Operators that round x or y
      * (see above) accept `to` and give the same bits as for x itself. The caller sets to.half. `relu`: x is the y of a
-     * relu. Where it is 0, `to` is -0, so that a positive y that rounds to 0 still lets dy pass in the relu's backward,
-     * its own or an epilogue's. NULL: this backend keeps f32. */
+     * relu. Then a 0 becomes -0, so that a positive y that rounds to +0 still lets dy pass in the backward of the relu
+     * or the epilogue. NULL: this backend keeps f32. */
     gs_status (*narrow)(gs_device *, gs_mem to, gs_mem x, size_t count, bool relu);
 
     /* ---- layers ---- */
@@ -139,16 +139,16 @@ typedef struct gs_backend {
     gs_status (*linear_backward)(gs_device *, gs_mem dx, gs_mem dw, gs_mem db, gs_mem dy, gs_mem x, gs_mem w,
                                  size_t n, int in, int out, bool add, const gs_epilogue *then);
 
-    /* linear_* with sums in an order that depends only on `leaves` and `blocks`, for any n, in and out: workers that
-     * divide the layer compute the same bits as one worker (parallel/tensor.h). One thread.
+    /* linear_* with sums in an order that depends only on `leaves` and `blocks`, for any n, in and out, so that workers
+     * that divide the layer compute the same bits as one worker (parallel/tensor.h). Uses one thread.
      *
      * y = x w^T: the sum over the inputs is cut into `leaves` parts, a power of two. Part i begins at input floor(i in
      * / leaves). Each part is summed in order, and the parts are summed in a binary tree, neighbours first. */
     gs_status (*linear_tree_forward)(gs_device *, gs_mem y, gs_mem x, gs_mem w, size_t n, int in, int out,
                                      int leaves);
-    /* dx = dy w: the sum over the outputs is also cut into leaves. The outputs are `blocks` equal consecutive blocks,
-     * and a leaf holds its part of each block. With a share, the outputs are one rank's, and the share says where its
-     * leaves begin. dw (+)= dy^T x and db (+)= sum dy, in the order of the samples. Both NULL: the backend has none. */
+    /* dx = dy w: the sum over the outputs is also cut into leaves. The outputs form `blocks` equal consecutive blocks,
+     * and a leaf holds its part of each block. With a share, the outputs are one rank's, and the share tells where its
+     * leaves begin. dw (+)= dy^T x and db (+)= sum dy, in the order of the samples. Both NULL: not supported. */
     gs_status (*linear_tree_backward)(gs_device *, gs_mem dx, gs_mem dw, gs_mem db, gs_mem dy, gs_mem x,
                                       gs_mem w, size_t n, int in, int out, bool add, int leaves, int blocks,
                                       const gs_share *);
@@ -163,14 +163,14 @@ typedef struct gs_backend {
     gs_status (*conv2d_backward)(gs_device *, gs_mem dx, gs_mem dw, gs_mem db, gs_mem dy, gs_mem x, gs_mem w,
                                  size_t n, const gs_conv2d_sizes *, bool add, const gs_epilogue *then);
 
-    /* Do linear_* and conv2d_* support this epilogue on this device? Its index and y are ignored. */
+    /* True if linear_* and conv2d_* support this epilogue on this device. Its index and y are ignored. */
     bool (*fuses)(gs_device *, const gs_epilogue *);
 
-    /* y = the largest x of each window (padding never wins); index (int32, shaped as y) = its offset h * in_w + w in
-     * its channel's plane, the first in reading order on a tie; NaN wins over numbers */
+    /* y = the largest x of each window (padding never wins; NaN wins over numbers); index (int32, same shape as y) =
+     * its offset h * in_w + w in its channel's plane, the first in reading order on a tie */
     gs_status (*max_pool2d_forward)(gs_device *, gs_mem y, gs_mem index, gs_mem x, size_t n,
                                     const gs_pool2d_sizes *);
-    /* dx at a window's index is the sum of the dy of all windows with that index; elsewhere 0 */
+    /* dx of each pixel = the sum of dy over all windows whose index is that pixel; 0 if there are none */
     gs_status (*max_pool2d_backward)(gs_device *, gs_mem dx, gs_mem dy, gs_mem index, size_t n,
                                      const gs_pool2d_sizes *);
 
@@ -190,7 +190,7 @@ typedef struct gs_backend {
 #undef GS_SLOTS
 #undef GS_SLOTS_WITH
 
-    /* Batch normalisation in steps, between which the values of several workers can be summed; u = (x - mean) /
+    /* Batch normalisation in steps, so that the values of several workers can be summed between them; u = (x - mean) /
      * sqrt(var + eps), for each channel. Ioffe and Szegedy, "Batch normalization: accelerating deep network training by
      * reducing internal covariate shift" (ICML 2015).
      *
@@ -199,19 +199,19 @@ typedef struct gs_backend {
     gs_status (*batch_norm_statistics)(gs_device *, gs_mem mean, gs_mem var, gs_mem x, size_t n,
                                        const gs_batch_norm_sizes *);
     /* The running statistics after this batch, times `samples` (gs_param in layer/layer.h): dmean (+)= samples ((1 -
-     * momentum) running_mean + momentum mean); dvar in the same way, with the unbiased variance var m / (m - 1). If m
-     * is 1 that does not exist, and the running variance is unchanged. */
+     * momentum) running_mean + momentum mean); dvar likewise from the unbiased variance, var m / (m - 1). If m is 1
+     * there is none, and the running variance is unchanged. */
     gs_status (*batch_norm_running)(gs_device *, gs_mem dmean, gs_mem dvar, gs_mem running_mean,
                                     gs_mem running_var, gs_mem mean, gs_mem var, float m, float samples,
                                     const gs_batch_norm_sizes *, bool add);
     /* y = w u + b;  w, b (c); in evaluation, mean and var are the running statistics. y may be x. */
     gs_status (*batch_norm_forward)(gs_device *, gs_mem y, gs_mem x, gs_mem w, gs_mem b, gs_mem mean,
                                     gs_mem var, size_t n, const gs_batch_norm_sizes *);
-    /* db (+)= sum dy;  dw (+)= sum dy u;  sums (2, c) = both sums alone, for backward */
+    /* db (+)= sum dy;  dw (+)= sum dy u;  sums (2, c) = these two sums alone, for backward */
     gs_status (*batch_norm_sums)(gs_device *, gs_mem sums, gs_mem dw, gs_mem db, gs_mem dy, gs_mem x,
                                  gs_mem mean, gs_mem var, size_t n, const gs_batch_norm_sizes *, bool add);
     /* dx = w / sqrt(var + eps) (dy - sums[0] / m - u sums[1] / m), because mean and var depend on x. In evaluation they
-     * do not: sums is GS_NONE, and dx = w / sqrt(var + eps) dy. dx may be dy. */
+     * do not, so sums is GS_NONE, and dx = w / sqrt(var + eps) dy. dx may be dy. */
     gs_status (*batch_norm_backward)(gs_device *, gs_mem dx, gs_mem dy, gs_mem x, gs_mem w, gs_mem mean,
                                      gs_mem var, gs_mem sums, float m, size_t n, const gs_batch_norm_sizes *);
 
@@ -226,14 +226,14 @@ typedef struct gs_backend {
                                      gs_mem w, gs_mem mean, gs_mem rstd, size_t n, int c, bool add);
 
     /* Look up rows of a table: y[i] = w[x[i] - first], i < n. x holds n floats with integer values; w (rows, c) holds
-     * the rows `first` to first + rows - 1 of the table; y (n, c). For any other x[i], y[i] is `other`, and backward
+     * rows `first` to first + rows - 1 of the table; y is (n, c). For any other x[i], y[i] is `other`, and backward
      * skips it. */
     gs_status (*embedding_forward)(gs_device *, gs_mem y, gs_mem x, gs_mem w, size_t n, int rows, int c,
                                    int first, float other);
-    /* dw[r] (+)= sum of dy[i] over all i with x[i] = first + r, in the order of i: the bits are the same each time */
+    /* dw[r] (+)= sum of dy[i] over all i with x[i] = first + r, in the order of i, so always with the same bits */
     gs_status (*embedding_backward)(gs_device *, gs_mem dw, gs_mem dy, gs_mem x, size_t n, int rows, int c,
                                     int first, bool add);
-    /* Adds the same array to each sample: y[i][k] = x[i][k] + w[k], i < n, k < count. y may be x. */
+    /* Add the same array to each sample: y[i][k] = x[i][k] + w[k], i < n, k < count. y may be x. */
     gs_status (*positions_forward)(gs_device *, gs_mem y, gs_mem x, gs_mem w, size_t n, size_t count);
     /* dw[k] (+)= sum_i dy[i][k], in the order of i; dx is dy itself */
     gs_status (*positions_backward)(gs_device *, gs_mem dw, gs_mem dy, size_t n, size_t count, bool add);
@@ -245,7 +245,7 @@ typedef struct gs_backend {
      * "FlashAttention" (NeurIPS 2022). */
     gs_status (*attention_forward)(gs_device *, gs_mem y, gs_mem softmax, gs_mem x, size_t n,
                                    const gs_attention_sizes *);
-    /* dx holds dq, dk and dv, as x does: with p_ij = exp(s_ij - m_i) / l_i and ds_ij = p_ij (dy_i v_j - dy_i y_i),
+    /* dx holds dq, dk and dv, like x: with p_ij = exp(s_ij - m_i) / l_i and ds_ij = p_ij (dy_i v_j - dy_i y_i),
      * dv_j = sum_i p_ij dy_i,  dq_i = sum_j ds_ij k_j / sqrt(d),  dk_j = sum_i ds_ij q_i / sqrt(d) */
     gs_status (*attention_backward)(gs_device *, gs_mem dx, gs_mem dy, gs_mem x, gs_mem y, gs_mem softmax,
                                     size_t n, const gs_attention_sizes *);
@@ -257,14 +257,14 @@ typedef struct gs_backend {
     gs_status (*attention_cached_forward)(gs_device *, gs_mem y, gs_mem keys, gs_mem values, gs_mem x,
                                           size_t n, size_t past, size_t tokens, const gs_attention_sizes *);
 
-    /* y[i] = x[i] / (1 - p) if uniform(word of element i) >= p, else 0: "inverted" dropout, whose expectation is x.
-     * Backward is the same operator applied to dy: it draws the same mask again. */
+    /* y[i] = x[i] / (1 - p) if uniform(word of element i) >= p, else 0: "inverted" dropout, with expectation x.
+     * Backward is the same operator applied to dy; it draws the same mask again. */
     gs_status (*dropout)(gs_device *, gs_mem y, gs_mem x, size_t count, gs_dropout_draw);
 
     /* y = a + b; the sum in a residual block, forward and backward. y may be a or b. */
     gs_status (*add)(gs_device *, gs_mem y, gs_mem a, gs_mem b, size_t count);
 
-    /* ---- losses; stats: GS_STATS floats, of which the first three are increased ---- */
+    /* ---- losses; stats: GS_STATS floats, the first three of which are increased ---- */
 
     /* p[i] = softmax(x[i]), computed as exp(x - max) / sum;  loss = sum_{i,k} -q[i][k] log p[i][k], with q[i][k] = (1 -
      * smoothing) (labels[i] == k) + smoothing / classes;  0 <= smoothing < 1, and with 0 the loss is sum_i -log
@@ -278,10 +278,10 @@ typedef struct gs_backend {
     gs_status (*softmax_cross_entropy_backward)(gs_device *, gs_mem dx, gs_mem p, gs_mem labels, size_t n,
                                                 int classes, float smoothing);
 
-    /* The same if each rank of a group holds only some of the classes, as its columns of x and p (parallel/tensor.h);
-     * `classes` is their number. Three operators; the caller sums over the ranks after the first and the second:
+    /* The same for a group whose ranks each hold only some of the classes, as columns of x and p (parallel/tensor.h);
+     * `classes` counts a rank's own. Three operators; the caller sums over the ranks after the first and the second:
      *
-     *     largest   most[rank][i] = the largest x[i][k] here, NaN if one is; most (ranks, n) is left alone elsewhere
+     *     largest   most[rank][i] = the largest x[i][k] here, NaN if any is NaN; the rest of most (ranks, n) is kept
      *     sums      with M[i] = the largest most[.][i]:  p[i][k] = exp(x[i][k] - M[i]);
      *               sums[0][i] = the sum of p[i] here, in parts (gs_share);
      *               sums[1][i] = sum_k q[i][k] (x[i][k] - M[i]) here, q as above;
@@ -298,16 +298,16 @@ typedef struct gs_backend {
     gs_status (*softmax_part_backward)(gs_device *, gs_mem dx, gs_mem p, gs_mem labels, size_t n, int classes,
                                        float smoothing, const gs_share *);
 
-    /* loss = sum_i (1/k) sum_j (x[i][j] - t[i][j])^2;  stats += (loss, number of i for which the largest x and the
-     * largest t, each with softmax_cross_entropy's tie rule, are at the same j, n).  x, t (n, k) */
+    /* loss = sum_i (1/k) sum_j (x[i][j] - t[i][j])^2;  stats += (loss, number of i whose largest x and largest t, each
+     * with the tie rule of softmax_cross_entropy, are at the same j, n).  x, t (n, k) */
     gs_status (*mean_squared_error_forward)(gs_device *, gs_mem stats, gs_mem x, gs_mem t, size_t n, int k);
     /* dx = (2/k) (x - t) */
     gs_status (*mean_squared_error_backward)(gs_device *, gs_mem dx, gs_mem x, gs_mem t, size_t n, int k);
 
     /* ---- optimiser ---- */
 
-    /* For every parameter: g = scale dw + weight_decay w; v = momentum v + g; w -= lr v. A v below FLT_MIN becomes 0:
-     * with a gradient that stays 0, v would become subnormal, and subnormal floats are slow. All workers repeat the
+    /* For every parameter: g = scale dw + weight_decay w; v = momentum v + g; w -= lr v. A v below FLT_MIN becomes 0;
+     * otherwise, if a gradient stays 0, v would become subnormal, and subnormal floats are slow. All workers repeat the
      * update, so its bits must be the same on all devices: each product and each sum is rounded, without FMA, in the
      * order momentum v + (scale dw + weight_decay w). scale is 1 / (global number of samples). With momentum 0, v is
      * not read and may be GS_NONE. */
@@ -318,19 +318,19 @@ typedef struct gs_backend {
                                  float lr, float momentum, float weight_decay);
     /* For every parameter: g = scale dw + l2 w;  m = beta1 m + rest1 g;  v = beta2 v + (rest2 g) g;
      * w = keep w - rate (m / (root sqrt(v) + epsilon)).  m and v below FLT_MIN become 0.
-     * The bits are the same on all devices that round quotients and roots correctly. OpenCL devices report whether they
-     * do (CL_FP_CORRECTLY_ROUNDED_DIVIDE_SQRT; CPUs and today's GPUs do). On others a quotient may be off by 2.5 units
-     * in the last place, and a root by 3: workers on such devices of one kind then agree with each other, but not with
+     * The bits are the same on all devices that round quotients and roots correctly. CPUs and today's GPUs do; OpenCL
+     * devices report it (CL_FP_CORRECTLY_ROUNDED_DIVIDE_SQRT). On other devices a quotient may be off by 2.5 units in
+     * the last place, and a root by 3. Workers on such devices, if all of one kind, agree with each other, but not with
      * workers on other devices. */
     gs_status (*adam_update)(gs_device *, gs_mem w, gs_mem m, gs_mem v, gs_mem dw, size_t count,
                              gs_adam_step);
-    /* Replaces dw with the direction of LAMB's step (optim/lamb.c): g = scale dw;  m and v as above;  dw = rate (m /
-     * (root sqrt(v) + epsilon)) + l2 w. */
+    /* Replace dw with the direction of LAMB's step (optim/lamb.c): g = scale dw;  m and v as above;
+     * dw = rate (m / (root sqrt(v) + epsilon)) + l2 w. */
     gs_status (*lamb_direction)(gs_device *, gs_mem dw, gs_mem m, gs_mem v, gs_mem w, size_t count,
                                 gs_adam_step);
     /* g = scale dw;  w = keep w - rate sign(beta1 m + rest1 g);  m = beta2 m + rest2 g, or 0 as above. */
     gs_status (*lion_update)(gs_device *, gs_mem w, gs_mem m, gs_mem dw, size_t count, gs_adam_step);
-    /* *out = the sum of squares of x[0] .. x[count - 1]; out->top is at least `top` (optim/norm.h). Waits for it. */
+    /* *out = the sum of squares of x[0] .. x[count - 1]; out->top is at least `top` (optim/norm.h). Waits. */
     gs_status (*squares)(gs_device *, gs_mem x, size_t count, uint32_t top, gs_squares *out);
 
     /* ---- the device's limits, for measuring (predict/profile.c) ---- */
@@ -341,7 +341,7 @@ typedef struct gs_backend {
     gs_status (*triad)(gs_device *, gs_mem y, gs_mem a, gs_mem b, float scale, size_t count);
 } gs_backend;
 
-/* alloc for memory of this kind; without it, an allocation counts as workspace. */
+/* alloc for memory of this kind. A direct call of alloc counts as workspace. */
 static inline gs_status gs_alloc(gs_device *d, gs_memory_kind kind, size_t bytes, gs_mem *out) {
     d->kind = kind;
     const gs_status status = d->ops->alloc(d, bytes, out);
@@ -363,11 +363,11 @@ static inline gs_status gs_clear(gs_device *d, gs_mem dw, size_t dw_count, gs_me
     return db.base ? d->ops->fill(d, db, 0, db_count) : GS_OK;
 }
 
-/* Like read, but into host memory that need not exist in a dry run. */
+/* Like read, but the host memory need not exist in a dry run. */
 static inline gs_status gs_host_read(gs_device *d, void *to, gs_mem from, size_t bytes) {
     return d->dry ? GS_OK : d->ops->read(d, to, from, bytes);
 }
 
-/* For a backend: *then, or an empty epilogue for NULL. It is a bug (gs_bug) if the device does not support the
- * epilogue, or if a pooling's x is not the y of the convolution `sizes` (NULL: a linear layer). */
+/* For a backend: *then, or an empty epilogue if `then` is NULL. It is a bug (gs_bug) if the device does not support the
+ * epilogue, or if the x of its pooling is not the y of the convolution `sizes` (NULL: a linear layer). */
 gs_epilogue gs_epilogue_of(gs_device *, const gs_epilogue *then, const gs_conv2d_sizes *sizes);

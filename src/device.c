@@ -7,7 +7,7 @@
 
 #include "core/text.h"
 
-/* Appends "..., there are: cpu, cl:0.0 (pthread-skylake, up to 2 parts)" to the message of a failed open. */
+/* Append "..., there are: cpu, cl:0.0 (pthread-skylake, up to 2 parts)" to the message of a failed open. */
 static gs_status list_in_message(gs_status status) {
     gs_device_info *all;
     int count;
@@ -25,7 +25,7 @@ static gs_status list_in_message(gs_status status) {
                    problem && *problem ? "; " : "", problem ? problem : "");
 }
 
-/* Other programs say "gpu", which here means cl, although "gpu" is nearer to "cpu". */
+/* Other programs say "gpu", which here means cl, although the word is nearer to "cpu". */
 static gs_status no_such_device(const char *name) {
     static const char *const names[] = {"cpu", "cl", NULL};
     bool gpu = strcmp(name, "gpu") == 0 || strcmp(name, "cuda") == 0 || strcmp(name, "opencl") == 0;

@@ -1,5 +1,5 @@
-/* An open device, and functions to call before opening the first one. gradsum.h lists and opens devices; backend.h says
- * what they compute. */
+/* An open device, and functions to call before opening the first one. gradsum.h lists and opens devices; backend.h
+ * defines what they compute. */
 #pragma once
 
 #include <stdbool.h>
@@ -12,9 +12,9 @@
 typedef struct gs_backend gs_backend;
 
 /* The precision of products in linear, conv2d and attention. In 16 bits their factors are rounded to nearest before the
- * multiplication; sums stay f32. The backward of other operators rounds forward's arrays that it reads (backend.h). If
- * the backend can, it stores activations and their gradients in 16 bits too (layer/memory/half_storage.h). Everything
- * else stays f32. Set the precision before a model is bound to the device. */
+ * multiplication; sums stay f32. In other operators, backward rounds the arrays of forward that it reads (backend.h).
+ * If the backend can, it also stores activations and their gradients in 16 bits (layer/memory/half_storage.h).
+ * Everything else stays f32. Set the precision before a model is bound to the device. */
 typedef enum gs_precision {
     GS_PRECISION_F32,
     GS_PRECISION_BF16,
@@ -25,21 +25,21 @@ typedef enum gs_precision {
 /* What may be stored outside a device's memory: bits of gs_device.offload. */
 typedef enum gs_offload {
     GS_OFFLOAD_OPTIMIZER = 1,   /* the optimiser's vectors */
-    GS_OFFLOAD_ACTIVATIONS = 2, /* y of the layers, between forward and backward */
+    GS_OFFLOAD_ACTIVATIONS = 2, /* the layers' y, between forward and backward */
     GS_OFFLOAD_WEIGHTS = 4,
     GS_OFFLOADS = 7 /* all of the above */
 } gs_offload;
 
-/* A finished fetch or offload; times by gs_seconds(). */
+/* A finished fetch or offload; times are of gs_seconds(). */
 typedef struct gs_offload_transfer {
     double start, end;
     size_t bytes;
-    int kind; /* its use: a gs_memory_kind */
+    int kind; /* what the memory is for: a gs_memory_kind */
     bool fetched;
 } gs_offload_transfer;
 
-/* Called once the copy is known to be done: by the copying thread (cpu/offload.c), or by the worker for an OpenCL
- * device. `step` is the step that requested the copy. moved may be NULL. */
+/* Called once a copy is known to be done: by the copying thread (cpu/offload.c) or, for an OpenCL device, by the
+ * worker. `step` is the step that requested the copy. moved may be NULL. */
 typedef struct gs_offload_watcher {
     void (*moved)(void *context, uint64_t step, const gs_offload_transfer *);
     void *context;
@@ -62,32 +62,32 @@ struct gs_device {
     const gs_backend *ops;
     char name[48];          /* as requested: "cpu", "cl:0.0", "cl:0.0/1of2" */
     char description[160];  /* for people: "AMD EPYC, 2 threads, OpenBLAS SkylakeX" */
-    gs_precision precision; /* of products; f32 unless the caller sets another one */
-    bool fixed_order;       /* inference: forward gives the same bits for any number of threads */
+    gs_precision precision; /* of products; f32 unless the caller sets another precision */
+    bool fixed_order;       /* for inference: forward gives the same bits for any number of threads */
     gs_ledger memory;       /* allocations by kind, recorded by the backend and, on the host, by the worker */
     gs_memory_kind kind;    /* kind of the next allocation (gs_alloc) */
     size_t max_alloc;       /* maximum bytes of one allocation; 0: no limit */
     bool dry;               /* gs_device_set_dry */
-    bool no_fusion;         /* every layer runs separately (layer/sequential.c): a record has each y */
-    unsigned offload;       /* data stored outside its memory (backend.h: alloc_offloaded); 0: none */
+    bool no_fusion;         /* every layer runs separately (layer/sequential.c), so a record has each y */
+    unsigned offload;       /* data to store outside its memory (backend.h: alloc_offloaded); 0: none */
     const char *offload_folder;         /* for the files that cpu maps (io/mapped.h); NULL: the default */
-    gs_offload_times offload_times;     /* so far */
+    gs_offload_times offload_times;     /* total so far */
     gs_offload_watcher offload_watcher; /* called for later fetches and offloads */
     void *state;                        /* the backend's own data */
 };
 
-/* A dry run: from now on this device computes nothing. The ledger records allocations as usual, but they use no memory;
- * reads return 0. The calls of a run then show how much memory it would need. Call it before the first allocation. */
+/* Start a dry run: from now on this device computes nothing. The ledger records allocations as usual, but they use no
+ * memory; reads return 0. A run's calls thus show how much memory it would need. Call this before any allocation. */
 void gs_device_set_dry(gs_device *);
 
-/* Only the decision of gs_cpu_choose_kernels: an OPENBLAS_CORETYPE better than `chosen` for this machine, or NULL. */
+/* Only the decision of gs_cpu_choose_kernels: an OPENBLAS_CORETYPE that suits this machine better, or NULL. */
 const char *gs_cpu_better_kernels(const char *chosen, bool avx512);
 bool gs_cpu_has_avx512(void);
 /* The number of threads for which this process has cores, according to its affinity and CPU quota; at least 1. */
 int gs_cpu_cores(void);
 
-/* Set PoCL's environment variables, unless they are already set, to what suits us best. Call this too at the beginning
- * of main(); without it everything works, but more slowly.
+/* Set PoCL's environment variables, unless they are already set, to what suits gradsum best. Call this too at the
+ * beginning of main(); without it everything works, but more slowly.
  *   POCL_WORK_GROUP_SPECIALIZATION=0
  *       Otherwise PoCL compiles a kernel again for each work-group size it meets. One version for all sizes is as fast
  *       here, and the binary that is kept for the next run is complete.
@@ -99,28 +99,28 @@ void gs_cl_choose_settings(bool alone);
 /* Make sure that PoCL can write its compiled kernels. Call this at the beginning of main(), before any thread is
  * started. If PoCL's folder (POCL_CACHE_DIR, else one in XDG_CACHE_HOME or HOME) is not writable or has no 8 MB free,
  * or if POCL_CACHE_DIR is empty, POCL_CACHE_DIR is set to a new folder in TMPDIR. A normal exit removes that folder,
- * and a later call removes those left by killed processes of this user. If no folder can be made, opening a PoCL device
- * fails with GS_E_FILE and says why. */
+ * and a later call removes the folders left by this user's killed processes. If no folder can be made, opening a PoCL
+ * device fails with GS_E_FILE and says why. */
 void gs_cl_choose_cache(void);
 
 /* "cpu" devices opened from now on use a copy of the library's table in which `edit` has replaced functions; NULL
  * restores the original. `edit` always receives the library's own table. This is for trying an operator in the running
- * framework (lessons/): call it before any other thread is started. If `edit` replaces an operator that epilogues
- * involve (linear, conv2d, relu, max_pool2d), `fuses` rejects every epilogue: each layer calls its own operator, and
- * `then` is always empty. */
+ * framework (lessons/); call it before any other thread is started. If `edit` replaces an operator that epilogues
+ * involve (linear, conv2d, relu, max_pool2d), `fuses` rejects every epilogue, so that each layer calls its own
+ * operator, and `then` is always empty. */
 void gs_backend_replace(void (*edit)(gs_backend *));
 
 /* An `edit` that installs the plain loops of cpu/plain/plain.h. */
 void gs_cpu_plain(gs_backend *);
 
-/* The entry points of the two backends, only for device.c. */
+/* The entry points of the two backends; only for device.c. */
 gs_status gs_cpu_open(gs_device *device, int threads);
 gs_status gs_cpu_info(gs_device_info *info);
-gs_status gs_cl_open(gs_device *device); /* device->name says which device */
+gs_status gs_cl_open(gs_device *device); /* device->name names the device to open */
 /* An allocation in a dry run: addresses without memory behind them, which read as 0. NULL: no addresses are left. */
 void *gs_dry_alloc(size_t bytes);
 void gs_dry_free(void *memory, size_t bytes);
-/* Reads in a dry run: up to this many bytes become 0; longer reads do not touch their target. */
+/* In a dry run a read of up to this many bytes fills its target with 0; a longer one does not touch it. */
 enum { GS_DRY_READ = 1024 };
 static inline void gs_dry_read(void *to, size_t bytes) {
     if (bytes <= GS_DRY_READ) memset(to, 0, bytes);
@@ -128,7 +128,7 @@ static inline void gs_dry_read(void *to, size_t bytes) {
 void gs_cpu_set_dry(gs_device *);
 
 /* Host memory for data that also exist on a device. A dry run does not touch it and allocates only a little. Free it
- * with free; NULL: no memory. */
+ * with free; NULL: out of memory. */
 void *gs_host_malloc(const gs_device *, size_t bytes);
 static inline void gs_host_copy(const gs_device *d, void *to, const void *from, size_t bytes) {
     if (bytes > 0 && !d->dry) memcpy(to, from, bytes);

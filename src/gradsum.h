@@ -20,7 +20,7 @@
  *     gs_trainer_save(trainer, "lenet.safetensors");
  *     gs_trainer_free(trainer);
  *
- * More headers, for those who want to look into a step or write a part of it:
+ * More headers, for looking into a step, or writing a part of one:
  *
  *     layer/make.h                          all layers, and how to write one
  *     model/model.h, optim/optimizer.h      forward, loss, backward and update, called one by one
@@ -30,7 +30,7 @@
  *     data/order.h, core/philox.h           which worker sees which sample in which step; random numbers
  *
  * Threads: only one thread at a time may use a device, a trainer or a comm; different ones may be used at the same
- * time. A data set is read-only: any number of threads and trainers may share it. */
+ * time. A data set is read-only, so any number of threads and trainers may share it. */
 #pragma once
 
 #include <stdbool.h>
@@ -43,8 +43,8 @@
 /* ---- errors ----
  *
  * A function that can fail returns a gs_status; GS_OK is 0. On failure gs_message() returns one sentence that names the
- * object, the value found and the value wanted. Each thread has its own message. The object that a function creates
- * (its `out`) is NULL after a failure. GS_TRY(call) returns the status from the calling function if the call fails. */
+ * object, the value found and the value wanted. Each thread has its own message. After a failure, the object to be
+ * created (`out`) is NULL. GS_TRY(call) returns the status from the calling function if the call fails. */
 
 #include "core/error.h"
 
@@ -65,7 +65,7 @@ typedef struct gs_device_info {
 } gs_device_info;
 
 /* All devices of this machine, cpu first. Free *out with free(). A broken OpenCL platform is not a failure: it is
- * omitted, and *problem (if not NULL; static or "") says so. */
+ * omitted, and *problem says so (a static text, or ""; `problem` may be NULL). */
 GS_API gs_status gs_device_list(gs_device_info **out, int *count, const char **problem);
 
 /* Open the device called `name`: "cpu", "cl" (the first OpenCL device), "cl:P.D" (device D of platform P, both from 0),
@@ -77,16 +77,16 @@ GS_API gs_status gs_device_open(const char *name, int threads, gs_device **out);
 GS_API void gs_device_close(gs_device *);
 
 /* Some OpenBLAS versions do not know the newest CPUs and mistake an AVX-512 machine for an AVX2 one, at half the speed
- * or worse. OpenBLAS chooses when it is loaded, so the only correction is to set OPENBLAS_CORETYPE and restart the
- * program. Call this first in main(), with main's argv; it returns if there is nothing to correct or if the variable is
- * set. `gradsum` calls it: without it, products may be slower than in `gradsum` and have other bits. */
+ * or less. OpenBLAS chooses when it is loaded, so the only correction is to set OPENBLAS_CORETYPE and restart the
+ * program. Call this first in main(), with main's argv; it returns if there is nothing to correct, or if the variable
+ * is set. `gradsum` calls it; without it, products may be slower than in `gradsum`, and have other bits. */
 GS_API void gs_cpu_choose_kernels(char **argv);
 
 /* ---- data ---- */
 
-/* Samples of one shape and their targets: a label (a class, from 0) for each sample or for each of its tokens, or
- * numbers. A data set holds the bytes of images, which a model sees as (byte / 255 - mean) / std; or floats, which are
- * not changed; or a text, whose windows are the samples. */
+/* Samples of one shape and their targets: a label (a class, numbered from 0) for each sample or for each of its tokens,
+ * or numbers. A data set holds the bytes of images, which a model sees as (byte / 255 - mean) / std; or floats, which
+ * are used unchanged; or a text, whose windows are the samples. */
 typedef struct gs_dataset gs_dataset;
 
 typedef enum gs_split { GS_TRAIN, GS_TEST } gs_split;
@@ -100,9 +100,9 @@ typedef enum gs_split { GS_TRAIN, GS_TEST } gs_split;
  * bytes). */
 GS_API gs_status gs_dataset_load(const char *where, gs_split split, gs_dataset **out);
 
-/* A set of `count` samples from memory: `shape` floats and a label each. Everything is copied: inputs (count, shape),
- * labels (count), which are stored as bytes. `name` appears in messages. GS_E_USAGE: no samples, or a shape without
- * elements. GS_E_FORMAT: the message names the first label outside 0 to 255. */
+/* A set of `count` samples from memory, each with floats of this shape and a label. Everything is copied: inputs
+ * (count, shape), and labels (count), which are stored as bytes. `name` appears in messages. GS_E_USAGE: no samples, or
+ * a shape without elements. GS_E_FORMAT: the message names the first label outside 0 to 255. */
 GS_API gs_status gs_dataset_from_labels(const char *name, size_t count, gs_shape shape, const float *inputs,
                                         const int32_t *labels, gs_dataset **out);
 
@@ -119,10 +119,10 @@ GS_API gs_status gs_dataset_from_targets(const char *name, size_t count, gs_shap
 GS_API size_t gs_dataset_count(const gs_dataset *);
 GS_API gs_shape gs_dataset_shape(const gs_dataset *);
 
-/* Copy samples order[0..n-1] (order NULL: samples first..first+n-1) into `inputs`, as bytes or floats as stored in the
- * set, and their labels as int32, or their targets, into `targets` (either may be NULL). The device converts bytes to
- * floats later. A text gives its test windows, or its training windows with shift 0. Samples in memory never fail;
- * pictures in files may, with GS_E_FILE, GS_E_FORMAT or GS_E_MEMORY. */
+/* Copy samples order[0..n-1] (order NULL: samples first..first+n-1) into `inputs`, as bytes or floats, as the set
+ * stores them, and their labels as int32, or their targets, into `targets` (either may be NULL). The device converts
+ * bytes to floats later. A text gives its test windows, or its training windows with shift 0. It cannot fail for
+ * samples in memory; for pictures in files it may, with GS_E_FILE, GS_E_FORMAT or GS_E_MEMORY. */
 GS_API gs_status gs_dataset_gather(const gs_dataset *, const uint32_t *order, size_t first, size_t n,
                                    void *inputs, void *targets);
 
@@ -131,7 +131,7 @@ GS_API void gs_dataset_free(gs_dataset *);
 
 /* ---- models ---- */
 
-/* Layers: their constructors (layer/make.h) can be nested; a trainer or a model takes the outermost layer:
+/* Layers. Their constructors (layer/make.h) can be nested; a trainer or a model takes the outermost layer:
  *
  *     gs_layer *net = gs_sequential(3, (gs_layer *[]){gs_linear(16, true), gs_tanh(), gs_linear(1, true)}); */
 typedef struct gs_layer gs_layer;
@@ -140,7 +140,7 @@ typedef struct gs_layer gs_layer;
  * linear 10", "2 x (conv 32 3x3 pad 1, relu), residual (linear 8, relu, linear 8)"; `gradsum model --help` prints the
  * grammar. Names stand for whole models: "mlp", "lenet", "resnet20", "gpt". Shapes follow from the sample's shape.
  *
- * Give your own layer a word: from now on `make` creates the layer for this word in a text. Several workers can then
+ * Give your own layer a word: from now on, `make` creates the layer for this word in a text. Then several workers can
  * train it, and it can be saved and loaded. Call this before other threads use models. GS_E_USAGE: the word is taken,
  * or is not a word. */
 GS_API gs_status gs_model_add_layer(const char *word, gs_layer *(*make)(void));
@@ -159,10 +159,10 @@ typedef enum gs_loss {
  * of its part of the batch, the gradients are summed, and all workers make the same update. A worker is a thread with
  * its own device; it lives as long as the trainer.
  *
- * A trainer does what `gradsum train` does: after as many steps, the same settings give the same bits. If a worker
- * fails in a call (a lost device, a picture that cannot be decoded, GS_E_DIVERGED: the loss is not finite), all later
- * calls fail with the same message until gs_trainer_load or gs_trainer_free. After any other failure the trainer is
- * unchanged. */
+ * A trainer does what `gradsum train` does: after the same number of steps, the same settings give the same bits. If a
+ * worker fails in a call (a lost device, a picture that cannot be decoded, GS_E_DIVERGED: the loss is not finite), all
+ * later calls fail with the same message until gs_trainer_load or gs_trainer_free. After any other failure the trainer
+ * is unchanged. */
 typedef struct gs_trainer gs_trainer;
 
 /* A member that is 0 means the default of `gradsum train`. Data and strings must live as long as the trainer. */
@@ -170,7 +170,7 @@ typedef struct gs_trainer_options {
     const char *model;      /* text or name; NULL: "mlp" */
     gs_layer *layers;       /* alternatively, layers; the trainer owns them, even if creating it fails */
     const gs_dataset *data; /* training data; required */
-    const char *devices;    /* one worker on each: "cpu,cpu", "cl:0.0/0of2,cl:0.0/1of2"; NULL: "cpu" */
+    const char *devices;    /* a worker on each: "cpu,cpu", "cl:0.0/0of2,cl:0.0/1of2"; NULL: "cpu" */
     int threads;            /* CPU threads of each cpu worker; 0: the cores are divided among the workers */
     size_t batch;          /* samples in a step, by all workers together; 0: 128, or all if there are fewer */
     gs_loss loss;          /* 0: GS_SOFTMAX_CROSS_ENTROPY */
@@ -181,15 +181,15 @@ typedef struct gs_trainer_options {
     uint64_t seed;         /* for the weights, the order of samples and dropout; 0: 1 */
     const char *scheme;    /* how gradients are summed: "ring", "tree", "ps", ...; NULL: "allreduce" */
     /* More options, as in `gradsum train --help`: "--clip 1 --schedule cosine --epochs 5 --exact". Without --epochs and
-     * --steps there is no last step, and therefore no falling schedule. Options that say how data are read (--labels,
-     * --context), or what happens around a run (--save, --load, --resume, --checkpoint and so on), are rejected. */
+     * --steps there is no last step, and therefore no falling schedule. Options for reading data (--labels, --context),
+     * or for what happens around a run (--save, --load, --resume, --checkpoint and so on), are rejected. */
     const char *more;
 } gs_trainer_options;
 
 /* The result of a step or an evaluation. */
 typedef struct gs_metrics {
     double loss;     /* the mean over its samples, or over all labels if samples have several */
-    double accuracy; /* the share of labels that have the largest output; meaningless for GS_REGRESSION */
+    double accuracy; /* the share of labels whose output is the largest; meaningless for GS_REGRESSION */
     size_t samples;
 } gs_metrics;
 
@@ -198,7 +198,7 @@ typedef struct gs_metrics {
  *     GS_E_USAGE     an option makes no sense, or conflicts with another one; the data do not suit the loss
  *     GS_E_MODEL     the text of the model is wrong; the message says where
  *     GS_E_SHAPE     the layers do not fit the samples
- *     GS_E_FORMAT    a label is outside of the model's classes; the message names the sample
+ *     GS_E_FORMAT    a label is outside the model's classes; the message names the sample
  *     GS_E_DEVICE    there is no such device
  *     GS_E_MEMORY, GS_E_OPENCL, GS_E_FILE */
 GS_API gs_status gs_trainer_create(const gs_trainer_options *, gs_trainer **out);
@@ -211,7 +211,7 @@ GS_API void gs_trainer_free(gs_trainer *);
  * --epochs or --steps are done. GS_E_DIVERGED. */
 GS_API gs_status gs_trainer_step(gs_trainer *, gs_metrics *metrics);
 
-/* Steps done so far, including those before a gs_trainer_load; and steps in an epoch. */
+/* The number of steps done so far, including those before a gs_trainer_load, and of steps in an epoch. */
 GS_API uint64_t gs_trainer_steps(const gs_trainer *);
 GS_API uint64_t gs_trainer_steps_per_epoch(const gs_trainer *);
 
@@ -238,7 +238,7 @@ GS_API gs_status gs_trainer_save(gs_trainer *, const char *path);
 
 /* Continue from such a file, or from the newest checkpoint in a folder, as if training had never stopped, to the same
  * bits. Learning rates, clipping and similar settings are this trainer's, not those of the run that wrote the file.
- * From a file that holds only weights, training begins at step 0. New workers are created; after a failure the trainer
+ * With a file that holds only weights, training begins at step 0. New workers are created; after a failure the trainer
  * is unchanged. GS_E_FILE; GS_E_FORMAT: the file is damaged; GS_E_SHAPE: it holds another model; GS_E_USAGE: it was
  * trained with another option (batch, optimizer, momentum, seed, loss) or on other data. */
 GS_API gs_status gs_trainer_load(gs_trainer *, const char *path);

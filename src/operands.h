@@ -6,8 +6,8 @@
 #include <stdint.h>
 #include "core/scaling.h"
 
-/* Memory on a device: `at` elements of 4 bytes after the start of an allocation. For cpu, `base` is the float pointer
- * itself, for cl the cl_mem: only the backend looks inside. Passed by value. */
+/* Memory on a device: `at` elements of 4 bytes after the start of an allocation. `base` is the float pointer itself for
+ * cpu, and the cl_mem for cl; only the backend looks inside. Passed by value. */
 typedef struct gs_mem {
     void *base;
     size_t at;
@@ -16,13 +16,13 @@ typedef struct gs_mem {
 
 #define GS_NONE ((gs_mem){NULL, 0, false})
 
-/* `elements` elements further on: one flat array holds the parameters of all layers. */
+/* The memory `elements` elements further on. (One flat array holds the parameters of all layers.) */
 static inline gs_mem gs_at(gs_mem m, size_t elements) {
     m.at += elements;
     return m;
 }
 
-/* `numbers` numbers further on; must be even if m is half. */
+/* The memory `numbers` numbers further on; `numbers` must be even if m is half. */
 static inline gs_mem gs_at_number(gs_mem m, size_t numbers) {
     return gs_at(m, m.half ? numbers / 2 : numbers);
 }
@@ -34,15 +34,15 @@ static inline size_t gs_bytes_of(size_t numbers, bool half) {
 
 /* The sizes of a 2-d convolution. x is (n, in_c, in_h, in_w), w is (out_c, in_c / groups, kernel_h, kernel_w), b is
  * (out_c), y is (n, out_c, out_h, out_w) with out = floor((in + 2 pad - dilation (kernel - 1) - 1) / stride) + 1. The
- * channels of x and of y are cut into `groups` equal parts, and part g of y sees only part g of x. The pixels under a
- * kernel are `dilation` apart. The last three fields may be omitted: 0 means 1. */
+ * channels of x and of y are each cut into `groups` equal parts, and part g of y sees only part g of x. The pixels
+ * under a kernel are `dilation` apart. The last three fields may be omitted: 0 means 1. */
 typedef struct gs_conv2d_sizes {
     int in_c, in_h, in_w, out_c, out_h, out_w;
     int kernel_h, kernel_w, stride_h, stride_w, pad_h, pad_w;
     int groups, dilation_h, dilation_w;
 } gs_conv2d_sizes;
 
-/* More than one group, or gaps in the kernel? Backends have separate files for that. */
+/* True if there are several groups, or gaps in the kernel. Backends have separate files for that. */
 static inline bool gs_conv2d_is_grouped(const gs_conv2d_sizes *s) {
     return s->groups > 1 || s->dilation_h > 1 || s->dilation_w > 1;
 }
@@ -91,7 +91,7 @@ typedef struct gs_attention_sizes {
     int causal;               /* 1: a token attends to itself and earlier tokens; 0: to all */
 } gs_attention_sizes;
 
-/* Are the windows 2x2 and side by side, and do they cover x exactly? */
+/* True if the windows are 2x2, side by side, and cover x exactly. */
 static inline bool gs_pool2d_is_2x2(const gs_pool2d_sizes *p) {
     return p->kernel_h == 2 && p->kernel_w == 2 && p->stride_h == 2 && p->stride_w == 2 &&
            p->in_h == 2 * p->out_h && p->in_w == 2 * p->out_w;
@@ -99,18 +99,17 @@ static inline bool gs_pool2d_is_2x2(const gs_pool2d_sizes *p) {
 
 /* Layers after linear or conv2d that the same operator computes before it writes y, so that no intermediate value goes
  * through memory. NULL or empty: none. The bits are those of the separate operators, except where a 16-bit y rounds to
- * 0: fused, dy passes if y was above 0 before rounding. `fuses` says what a backend supports; a convolution with groups
- * or dilation supports none. */
+ * 0: in the fused operator, dy passes if y was above 0 before rounding. `fuses` tells what a backend supports; a
+ * convolution with groups or dilation supports no epilogue. */
 typedef struct gs_epilogue {
     bool relu;                   /* y = max(y, 0); backward: dy passes where y > 0 */
-    const gs_pool2d_sizes *pool; /* then max_pool2d: y and dy are those after the pooling; NULL: none */
+    const gs_pool2d_sizes *pool; /* then max_pool2d; y and dy are those after the pooling; NULL: no pooling */
     gs_mem index;                /* for the pooling: forward writes it, backward reads it */
     gs_mem y;                    /* backward: the y that forward wrote */
 } gs_epilogue;
 
-/* One rank's share of `whole` items, such as the words of a vocabulary: those from floor(rank whole / ranks) on. A sum
- * over all items is cut into leaves x ranks parts, of which this rank's `leaves` parts start with number rank x
- * leaves. */
+/* One rank's share of `whole` items, such as the words of a vocabulary: the items from floor(rank whole / ranks) on. A
+ * sum over all items is cut into leaves x ranks parts; this rank's `leaves` parts begin with number rank x leaves. */
 typedef struct gs_share {
     int rank, ranks, whole, leaves;
 } gs_share;
@@ -130,7 +129,7 @@ static inline int gs_share_count(const gs_share *s) {
 }
 
 /* The arguments of dropout, which draws the same mask on every device. Element i of this batch is element `first + i`
- * of the global batch; it is decided by word (first + i) % 4 of philox(key, hi, (first + i) / 4). */
+ * of the global batch; word (first + i) % 4 of philox(key, hi, (first + i) / 4) decides whether it is kept. */
 typedef struct gs_dropout_draw {
     float p;          /* probability that an element becomes 0; 0 <= p < 1 */
     uint64_t key, hi; /* see core/philox.h */
@@ -144,15 +143,15 @@ typedef struct gs_byte_scale {
     float scale[GS_CHANNELS], shift[GS_CHANNELS];
 } gs_byte_scale;
 
-/* The constants of one Adam step (optim/adam.c). Kernels take this struct too: all floats, in this order. */
+/* The constants of one Adam step (optim/adam.c). Kernels read this struct too: all floats, in this order. */
 typedef struct gs_adam_step {
     float scale;        /* 1 / (global number of samples) */
     float rate;         /* lr / (1 - beta1^t) */
-    float beta1, rest1; /* rest: 1 - beta */
+    float beta1, rest1; /* rest1 = 1 - beta1, and so on */
     float beta2, rest2;
     float root; /* 1 / sqrt(1 - beta2^t) */
     float epsilon;
-    float l2, keep; /* weight decay: l2 is added to the gradient, or keep w replaces w (1: no decay) */
+    float l2, keep; /* weight decay: l2 w is added to the gradient, or keep w replaces w (1: no decay) */
 } gs_adam_step;
 
 /* The bits of the largest |x| of an array, and the sum of its squares in fixed point: high 2^32 + low, in units that

@@ -1,4 +1,4 @@
-/* The functions of backend.h by name: those that move memory, and the operators. cpu/cpu.h and cl/cl.h declare their
+/* Lists of the functions of backend.h: those that move memory, and the operators. cpu/cpu.h and cl/cl.h declare their
  * functions and fill their tables from these lists. For a new operator, add its slots in backend.h, its names here, and
  * its files in cpu/ and cl/. cpu/plain/ has a plain loop for each of GS_PLAIN_OPERATORS. */
 #pragma once

@@ -7,14 +7,14 @@
 
 /* ---- types and reductions ---- */
 
-/* `to` may be `a` itself, but never overlaps it with a shift: so the compiler may vectorize the loop. */
+/* `to` may be an operand itself, but never overlaps one at an offset, so the compiler may vectorize the loop. */
 #if defined(__clang__)
 #define NEVER_SHIFTED _Pragma("clang loop vectorize(assume_safety)")
 #else
 #define NEVER_SHIFTED _Pragma("GCC ivdep")
 #endif
 
-/* One loop for a type and a reduction. */
+/* The loop for one type and one reduction. */
 #define LOOP(name, type, value)                                                                              \
     static void name(void *to, const void *first, const void *second, size_t count) {                        \
         type *t = to;                                                                                        \
@@ -25,8 +25,8 @@
         }                                                                                                    \
     }
 
-/* LOOPS(f32, ...) defines f32_sum, f32_min and f32_max. `wide` is the type of the arithmetic: for integers an unsigned
- * one, which wraps around. (a != a) is true only for a NaN; if b is NaN, both comparisons are false and b is chosen. */
+/* LOOPS(f32, ...) defines f32_sum, f32_min and f32_max. Sums are computed in type `wide`, unsigned for integers, so
+ * they wrap around. (a != a) is true only for a NaN; if b is NaN, both tests are false and b is chosen. */
 #define LOOPS(name, type, wide)                                                                              \
     LOOP(name##_sum, type, (wide)a + (wide)b)                                                                \
     LOOP(name##_min, type, a < b || a != a ? a : b)                                                          \
@@ -80,7 +80,7 @@ gs_combine gs_combine_of(gs_type type, gs_reduction reduction) {
 static const struct {
     const char *name;
     bool reduces;
-    const char *root; /* the preposition before the root in messages; NULL: it has no root */
+    const char *root; /* the preposition before the root in messages; NULL: no root */
 } operations[GS_OPERATIONS] = {
     [GS_SEND] = {"send", false, "to"},
     [GS_RECV] = {"recv", false, "from"},

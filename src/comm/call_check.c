@@ -6,8 +6,8 @@
 
 #include "core/shard.h"
 
-/* Elements are whole numbers, of which a type keeps the lower bits (two's complement). Those of real types are small,
- * so that their sums are exact. */
+/* Elements are whole numbers. Integer types keep their lower bits (two's complement); for real types the numbers are
+ * small, so that their sums are exact. */
 static bool is_real(gs_type type) {
     return type == GS_F32 || type == GS_F64;
 }
@@ -62,7 +62,7 @@ static uint64_t result(const gs_call *c, int rank, int size, size_t i) {
     }
 }
 
-/* The bits of a value in memory. */
+/* Write v into memory as an element of this type. */
 static void store(gs_type type, uint64_t v, void *to) {
     const double f64 = (double)(int64_t)v;
     const float f32 = (float)f64;
@@ -80,7 +80,7 @@ static void print(gs_type type, const void *from, char *text, size_t size) {
     memcpy(type == GS_F32   ? (void *)&f32
            : type == GS_F64 ? (void *)&f64
                             : (void *)&bits,
-           from, gs_type_size(type)); /* the lower bytes come first, as everywhere here */
+           from, gs_type_size(type)); /* this program assumes little-endian memory */
     if (is_real(type))
         snprintf(text, size, "%.17g", type == GS_F32 ? (double)f32 : f64);
     else

@@ -1,9 +1,9 @@
-/* The checking mode (gs_comm_checked_create in create.h). A mismatch between calls would end the process (Gloo's thread
- * throws, and nothing can catch it) or silently give a wrong result. In this mode it becomes an error on every rank.
+/* The checking mode (gs_comm_checked_create in create.h). Without it a mismatch between calls ends the process (Gloo's
+ * thread throws, and nothing can catch it) or silently gives a wrong result. In this mode it is an error on every rank.
  *
  * Before a collective the ranks show each other their calls, with one small all_gather. If one rank receives while the
  * others are in a collective, only the timeout shows it. Messages pass unchecked, and so do the collectives of split.h,
- * which are made of them: each transport detects a message of the wrong length, but Gloo and MPI send none of length 0.
+ * which are made of messages. Each transport detects a wrong length, but Gloo and MPI do not send messages of length 0.
  */
 #include "comm/transports.h"
 
@@ -13,7 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A call as the ranks show it to each other: gs_call_pack, and how many collectives there were. */
+/* A call as the ranks show it to each other: packed (gs_call_pack), with the number of the collective. */
 typedef struct notice {
     uint64_t call;
     int64_t number;
@@ -22,7 +22,7 @@ typedef struct notice {
 typedef struct checked {
     gs_wrapper wrapper;
     int64_t calls;      /* collectives so far */
-    atomic_bool failed; /* a collective has failed: all later calls fail too, in any thread */
+    atomic_bool failed; /* a collective has failed; all later calls fail too, in any thread */
     gs_error error;
     notice all[]; /* [size] */
 } checked;
@@ -34,7 +34,7 @@ static void describe(uint64_t word, bool full, char *text, size_t size) {
                                          : "an operation unknown to this program");
 }
 
-/* Every rank sees the same notices, and so finds the same mismatch. */
+/* Every rank sees the same notices, so every rank finds the same mismatch. */
 static gs_status compare(const checked *k) {
     for (int r = 1; r < k->wrapper.inner->size; r++) {
         const notice *first = &k->all[0], *other = &k->all[r];
@@ -42,7 +42,7 @@ static gs_status compare(const checked *k) {
         char a[96], b[96];
         describe(first->call, false, a, sizeof a);
         describe(other->call, false, b, sizeof b);
-        if (strcmp(a, b) == 0) { /* they differ in what the short text omits */
+        if (strcmp(a, b) == 0) { /* the calls differ in what the short text omits */
             describe(first->call, true, a, sizeof a);
             describe(other->call, true, b, sizeof b);
         }
@@ -55,7 +55,7 @@ static gs_status check_and_run(checked *k, const gs_call *call, const void *in, 
     gs_comm *inner = k->wrapper.inner;
     const notice mine = {gs_call_pack(call), ++k->calls};
     const gs_status shown = gs_comm_all_gather(inner, &mine, k->all, sizeof mine / sizeof(int64_t), GS_I64);
-    if (shown != GS_OK) /* the text is made only now: the failure may have used the same buffers */
+    if (shown != GS_OK) /* made only now: the failure may have used gs_call_text's buffers */
         return gs_context(shown, "before %s, call %" PRId64, gs_call_text(call, false), k->calls);
     GS_TRY(compare(k));
     return gs_call_run(inner, call, in, out);

@@ -1,5 +1,5 @@
-/* Every collective in its simplest form, made of send and recv, for transports without their own. N ranks, each array
- * of B bytes:
+/* Every collective in its simplest form, made of send and recv, for transports without their own. For N ranks and
+ * arrays of B bytes each:
  *
  *                      rounds    a rank sends at most
  *     broadcast        log2 N    B log2 N           along a tree: 0 -> 1, then 0 -> 2 and 1 -> 3, ...
@@ -19,12 +19,12 @@
  */
 #include "comm/transports.h"
 
-/* The part of rank r, if each part has `bytes`. */
+/* The part of rank r in `all`, where each part has `bytes` bytes. */
 static unsigned char *part(const void *all, int r, size_t bytes) {
     return (unsigned char *)all + (size_t)r * bytes;
 }
 
-/* Counted from the root, rank d + r gets it from rank r where r < d = 1, 2, 4, ... */
+/* With ranks counted from the root: in the round with d = 1, 2, 4, ..., each rank r < d sends to rank r + d. */
 static gs_status broadcast(gs_comm *c, const gs_call *call, void *data, size_t bytes, int root) {
     int n = c->size, me = (c->rank - root + n) % n;
     for (int d = 1; d < n; d *= 2) {

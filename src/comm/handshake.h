@@ -13,8 +13,8 @@
  *                         message = rank that proves, hello of the caller, hello of the listener)
  *
  * The nonces are fresh, so an overheard proof is useless; the rank in a proof prevents a listener's proof from being
- * sent back to it. Later data on the connection are neither encrypted nor signed: an attacker who can change packets is
- * not kept out.
+ * sent back to it. Later data on the connection are neither encrypted nor signed, so this does not keep out an attacker
+ * who can change packets.
  *
  * Source of HMAC: RFC 2104. Only for src/comm/.
  */
@@ -46,17 +46,17 @@ gs_status gs_secret_make(unsigned char *secret, int bytes);
 
 gs_status gs_hello_make(uint32_t from, uint32_t to, uint32_t line, gs_hello *);
 
-/* True: it is a valid hello to rank `to`. */
+/* True if it is a valid hello to rank `to`. */
 bool gs_hello_fits(const gs_hello *, uint32_t to);
 
 /* `low`, `high`: the secrets of the two ranks.
  *
- * The listener's side: the answer to a valid hello, and the proof that the caller must then send. False: the system
- * provides no random bytes. */
+ * The listener's side: make the answer to a valid hello, and the proof that the caller must then send (wanted). False:
+ * the system provides no random bytes. */
 bool gs_handshake_answer(const gs_hello *caller, const unsigned char *low, const unsigned char *high,
                          gs_hello_answer *, unsigned char wanted[GS_MAC]);
 
-/* The caller's side: its proof, once its hello was answered. False: the answer is not from that rank of this run. */
+/* The caller's side: make its proof, after the answer to its hello. False: it is not from that rank of this run. */
 bool gs_handshake_prove(const gs_hello *caller, const gs_hello_answer *, const unsigned char *low,
                         const unsigned char *high, unsigned char proof[GS_MAC]);
 bool gs_mac_equal(const unsigned char *a, const unsigned char *b);

@@ -29,7 +29,7 @@ gs_status gs_levels_broadcast(gs_levels *l, const gs_call *call, void *data) {
     const int owner = gs_group_of(l, call->root), mine = gs_group_of(l, l->comm.rank);
     gs_call inside = *call, between = *call;
     inside.root = owner == mine ? call->root - l->first[mine] : 0;
-    inside.count = owner == mine ? call->count : 0; /* a barrier: no rank waits long for a lost leader */
+    inside.count = owner == mine ? call->count : 0; /* so that no rank waits long for a lost leader */
     between.root = owner;
     if (l->inside) GS_TRY(gs_levels_finish(l, gs_call_run(l->inside, &inside, NULL, data)));
     inside.count = call->count;
@@ -44,7 +44,7 @@ gs_status gs_levels_barrier(gs_levels *l, const gs_call *call) {
     return l->inside ? gs_levels_finish(l, gs_call_run(&l->patient, call, NULL, NULL)) : GS_OK;
 }
 
-/* The comm that reaches the peer; *inner is the envelope in that comm. */
+/* The comm that reaches the peer; *inner becomes the envelope in that comm. */
 static gs_comm *way_to_peer(const gs_levels *l, const gs_envelope *e, gs_envelope *inner) {
     const int group = gs_group_of(l, e->peer), mine = gs_group_of(l, l->comm.rank);
     *inner = *e;

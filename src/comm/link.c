@@ -4,7 +4,7 @@
 #include <stdio.h>
 
 static bool is_valid(const gs_link *l) {
-    if (!gs_link_is_there(l)) return l->latency >= 0 && l->bandwidth >= 0; /* and none is a NaN */
+    if (!gs_link_is_there(l)) return l->latency >= 0 && l->bandwidth >= 0; /* false for a NaN */
     return l->latency >= 0 && l->latency <= 10 && l->bandwidth >= 1 && l->bandwidth <= 1e12;
 }
 
@@ -61,7 +61,7 @@ double gs_port_free(const gs_port *p) {
 
 double gs_port_take(gs_port *p, double earliest, double seconds) {
     double begin = earliest > p->before ? earliest : p->before;
-    int at = gs_port_free(p) <= begin ? p->count : 0; /* mostly it follows all others */
+    int at = gs_port_free(p) <= begin ? p->count : 0; /* usually it follows all others */
     while (at < p->count && p->from[at_place(p, at)] < begin + seconds) {
         if (p->to[at_place(p, at)] > begin) begin = p->to[at_place(p, at)];
         at++;

@@ -1,12 +1,12 @@
-/* The model of a slow link between workers: gs_comm_linked_create (create.h) slows real messages by it.
+/* The model of a slow link between workers. gs_comm_linked_create (create.h) delays real messages according to it.
  *
  * Every worker has one outgoing and one incoming line, like a machine with one cable to a switch. A message of b bytes
  * takes
  *
  *     alpha + beta b        alpha: the latency; beta = 1 / bandwidth
  *
- * It occupies its sender's outgoing line for beta b and, alpha later, its receiver's incoming line for as long. A line
- * carries one message at a time; the others queue. Latencies overlap. With N ranks, 3 of them shown:
+ * It occupies its sender's outgoing line for beta b seconds and, alpha later, its receiver's incoming line for the same
+ * time. A line carries one message at a time; the others queue. Latencies overlap. With N ranks, 3 of them shown:
  *
  *     rank 0 sends to 1, 2             rank 0 receives from 1, 2
  *
@@ -22,10 +22,10 @@
  * An incoming line takes messages in the order in which they reach it, not in the order in which the receiver asks for
  * them: a message uses the first gap that is long enough (gs_port).
  *
- * Hockney's model gives alpha + beta b for one message, and says nothing about several. The formulas of src/sync/ send
- * a rank's messages sequentially, (N-1) (alpha + beta b): latencies do not overlap. LogP and LogGP separate what
- * overlaps (L) from what does not: the processor's time for each message (o), and the gap to the next one (g). Here L =
- * alpha, G = beta, o = g = 0; this machine's own time for a message is added, since the messages are real.
+ * Hockney's model gives alpha + beta b for one message, and says nothing about several. The formulas of src/sync/
+ * assume that a rank sends its messages sequentially, in (N-1) (alpha + beta b), so that latencies do not overlap. LogP
+ * and LogGP separate what overlaps (L) from what does not: the processor's time for each message (o), and the gap to
+ * the next one (g). Here L = alpha, G = beta, o = g = 0; this machine's own time for each message is added.
  *
  * Sources: Hockney, "The communication challenge for MPP: Intel Paragon and Meiko CS-2" (Parallel Computing 20, 1994);
  * Culler et al., "LogP: towards a realistic model of parallel computation" (PPoPP 1993); Alexandrov, Ionescu, Schauser,
@@ -38,7 +38,7 @@
 
 typedef struct gs_link {
     double latency;   /* alpha, in seconds: 0 to 10 */
-    double bandwidth; /* 1 / beta, in bytes/s: 1 to 10^12; both 0: messages are not slowed */
+    double bandwidth; /* 1 / beta, in bytes/s: 1 to 10^12. If both are 0, messages are not slowed */
 } gs_link;
 
 static inline bool gs_link_is_there(const gs_link *l) {
@@ -69,7 +69,7 @@ typedef struct gs_port {
     double before;                               /* all time before this moment counts as busy */
 } gs_port;
 
-/* Take the line for `seconds`, not before `earliest`. Returns the beginning. */
+/* Occupy the line for `seconds`, not before `earliest`. Returns when that begins. */
 double gs_port_take(gs_port *, double earliest, double seconds);
 
 /* The end of the last busy interval. */

@@ -1,15 +1,15 @@
 /* Real messages over the links of link.h: see gs_comm_linked_create in create.h.
  *
- * A note precedes each message: a double, the moment when the message began to leave its sender. From it the receiver
- * computes the arrival, and sleeps until then:
+ * A note precedes each message: a double that gives the time at which the message began to leave its sender. From this
+ * the receiver computes the time of arrival, and sleeps until then:
  *
  *     sender      send: note, data
  *     its line              |---- beta b ----|
  *     receiver    recv: has both . . . sleeps . . . . .  returns
  *     its line                    alpha  |---- beta b ----|
  *
- * The bytes move at once, over any transport; only recv returns late. Meanwhile the core is free: a worker can compute
- * while its messages are under way.
+ * The bytes move at once, over any transport; only recv returns late. While it sleeps the core is free, so a worker can
+ * compute while its messages are under way.
  */
 #include "comm/transports.h"
 #include "core/clock.h"
@@ -23,7 +23,7 @@ typedef struct linked {
     gs_wrapper wrapper;
     double alpha, beta;   /* in seconds, and seconds per byte */
     pthread_mutex_t lock; /* several threads may send and receive at once, each with its own peer (async.c) */
-    gs_port out, in;      /* under the lock */
+    gs_port out, in;      /* guarded by the lock */
 } linked;
 
 static double take(linked *k, gs_port *port, double earliest, size_t bytes) {
@@ -51,7 +51,7 @@ static gs_status takes_too_long(gs_comm *c, const gs_envelope *e, size_t bytes, 
     return gs_fail(GS_E_USAGE, "%s", sentence);
 }
 
-/* By default Linux may prolong a thread's sleep by 50 us, to save energy. */
+/* By default Linux may prolong a thread's sleep by 50 us to save energy; ask it not to. */
 static void sleep_exactly_until(double moment) {
     static _Thread_local bool asked;
     if (!asked) asked = prctl(PR_SET_TIMERSLACK, 1 /* ns */) == 0;

@@ -15,8 +15,8 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-enum { GUESTS = 64 /* strangers at a time */, TICK_MS = 50 };
-static const double patience = 2 /* s with a caller */, pause_s = 0.05 /* before calling again */;
+enum { GUESTS = 64 /* the maximum number of strangers at a time */, TICK_MS = 50 };
+static const double patience = 2 /* s for a caller to go on */, pause_s = 0.05 /* s before calling again */;
 
 gs_status gs_fail_descriptor(int error) {
     struct rlimit limit;
@@ -29,12 +29,12 @@ gs_status gs_fail_descriptor(int error) {
 /* ---- a handshake ---- */
 
 typedef enum stage {
-    NOBODY,       /* there is none */
+    NOBODY,       /* no handshake */
     CALLS,        /* this rank's connect is in progress */
-    WANTS_ANSWER, /* it has sent its hello */
+    WANTS_ANSWER, /* this rank has sent its hello */
     WANTS_OK,     /* ... and its proof */
-    WANTS_HELLO,  /* this rank was called */
-    WANTS_PROOF,  /* ... and has sent its hello and proof */
+    WANTS_HELLO,  /* another has called this rank */
+    WANTS_PROOF,  /* ... and this rank has sent its hello and proof */
 } stage;
 
 enum { GONE = -1, WRONG = -2 };
@@ -42,11 +42,11 @@ enum { GONE = -1, WRONG = -2 };
 typedef struct talk {
     stage stage;
     int socket, peer, line;
-    double since;                /* its beginning; if NOBODY: when to call again */
+    double since;                /* when it began; if NOBODY: when to call again */
     int error;                   /* why the last call failed: an errno, GONE or WRONG; 0: it did not fail */
-    gs_hello mine;               /* if this rank calls */
-    unsigned char proof[GS_MAC]; /* that the caller must send */
-    size_t got;                  /* bytes of the next message */
+    gs_hello mine;               /* the hello that this rank sent, if it calls */
+    unsigned char proof[GS_MAC]; /* the proof that the caller must send */
+    size_t got;                  /* bytes of the next message that have arrived, in `in` */
     unsigned char in[sizeof(gs_hello_answer)];
 } talk;
 
@@ -55,10 +55,10 @@ typedef struct mesh {
     const gs_rank_info *all;
     int lines, left; /* connections wanted, and still missing */
     int *socket;
-    int callees, guests; /* talk[0 .. callees-1] are with those that this rank calls, then come its guests */
+    int callees, guests; /* talk[0 .. callees-1]: the ranks that this one calls; then its guests */
     talk *talk;
     int turned_away;          /* guests without a proof */
-    const char *roll;         /* roll[rank] is '1' for the ranks to connect with; NULL: all */
+    const char *roll;         /* roll[rank] is '1' for each rank to connect with; NULL: all */
     char (*why)[GS_MESH_WHY]; /* [rank] why it has no connection; NULL: then all fail */
 } mesh;
 
@@ -72,10 +72,10 @@ static void hang_up(mesh *m, talk *t, int error) {
                 .error = error};
 }
 
-/* Have TCP probe an idle connection about once a second, so that a cut line is detected (gloo/failure.c) even while its
- * rank only waits. TCP gives the connection up only long after the timeout. */
+/* Have TCP probe an idle connection about once a second, so that a cut line is detected (gloo/failure.c) even while
+ * this rank only waits. TCP itself gives the connection up only long after the timeout. */
 static void probe(int socket, double timeout) {
-    int yes = 1, idle = 1, count = 127 /* the most that Linux takes */;
+    int yes = 1, idle = 1, count = 127 /* the maximum in Linux */;
     int interval = timeout < 100 ? 1 : timeout < 3e6 ? (int)(timeout / 100) : 30000; /* at most 32767 s */
     setsockopt(socket, IPPROTO_TCP, TCP_KEEPIDLE, &idle, sizeof idle);
     setsockopt(socket, IPPROTO_TCP, TCP_KEEPINTVL, &interval, sizeof interval);
@@ -83,7 +83,7 @@ static void probe(int socket, double timeout) {
     setsockopt(socket, SOL_SOCKET, SO_KEEPALIVE, &yes, sizeof yes);
 }
 
-/* The peer has proven itself: keep the connection. A peer that calls again has given up its earlier connection. */
+/* Keep the connection of a peer that has proven itself. A peer that calls again has given up its earlier connection. */
 static void keep(mesh *m, talk *t) {
     int *place = &m->socket[t->line * m->r->size + t->peer], yes = 1;
     if (*place >= 0)
@@ -168,7 +168,7 @@ static void hear(mesh *m, talk *t) {
 
 /* ---- calling and being called ---- */
 
-/* True: this machine or process has no room for another socket. Waiting does not help, and the peer is not to blame. */
+/* True if this machine or process has no room for a socket: waiting does not help, and the peer is not to blame. */
 static bool is_own_want(int error) {
     return error == EMFILE || error == ENFILE || error == ENOMEM || error == ENOBUFS;
 }
@@ -197,7 +197,7 @@ static gs_status call(mesh *m, talk *t) {
     return GS_OK;
 }
 
-/* The connect has succeeded or failed. */
+/* Go on after connect has succeeded or failed. */
 static void say_hello(mesh *m, talk *t) {
     int error = 0;
     socklen_t length = sizeof error;
@@ -210,7 +210,7 @@ static void say_hello(mesh *m, talk *t) {
         hang_up(m, t, EPIPE);
 }
 
-/* A free slot for a guest, or that of the oldest guest. */
+/* A free slot for a guest; if there is none, turn away the oldest guest and return its slot. */
 static talk *place_for_guest(mesh *m) {
     talk *oldest = &m->talk[m->callees];
     for (talk *t = oldest; t < m->talk + m->callees + m->guests; t++) {
@@ -236,7 +236,7 @@ static gs_status receive_guests(mesh *m, int listener) {
 
 /* ---- the loop ---- */
 
-/* Call again where it is due, and turn away guests that take too long. */
+/* Call again the ranks whose time has come, and turn away guests that take too long. */
 static gs_status look_at_clock(mesh *m) {
     double now = gs_awake_seconds();
     for (int i = 0; i < m->callees + m->guests; i++) {
@@ -304,9 +304,9 @@ static gs_status tell_why(const mesh *m) {
     return GS_OK;
 }
 
-/* List what to wait for: the listener, the end of each process, and what is said in each conversation. A conversation
- * that does not take place has no entry, because poll refuses an array longer than the number of descriptors that the
- * process may have. */
+/* List what to wait for: callers at the listener, the end of each process, and the next message of each handshake. An
+ * unused talk has no entry, because poll refuses an array longer than the number of descriptors that the process may
+ * have. */
 static nfds_t list_waits(const mesh *m, int listener, const int *process, struct pollfd *p) {
     nfds_t n = 0;
     p[n++] = (struct pollfd){listener, POLLIN, 0};
@@ -317,7 +317,7 @@ static nfds_t list_waits(const mesh *m, int listener, const int *process, struct
     return n;
 }
 
-/* p: the entries of the handshakes, in their order. */
+/* p: the entries of the handshakes that are in progress, in the order of m->talk. */
 static void go_on_with_talks(mesh *m, const struct pollfd *p) {
     for (talk *t = m->talk; t < m->talk + m->callees + m->guests; t++) {
         if (t->stage == NOBODY) continue;

@@ -1,7 +1,7 @@
-/* reduce_scatter by exchanges between pairs of ranks. (Gloo 0.5.0 has none.)
+/* reduce_scatter by exchanges between pairs of ranks. (Gloo 0.5.0 has no reduce_scatter.)
  *
- * In round k rank r sends rank r + k that rank's part, and receives its own from rank r - k (modulo N). For 3 ranks,
- * with b1 as rank 1's value of part b:
+ * In round k rank r sends part r + k to rank r + k, and receives part r from rank r - k (modulo N). For 3 ranks, where
+ * b1 is rank 1's value of part b:
  *
  *              rank 0 (part a)     rank 1 (part b)     rank 2 (part c)
  *     start    a0                  b1                  c2
@@ -14,7 +14,7 @@
  *     bytes sent by a rank         (N - 1) / N * B      the minimum
  *
  * Each value travels once, directly to the rank that needs it, and the source array is unchanged. A ring would send as
- * much, but as partial sums, each of which waits for the previous one.
+ * many bytes, but as partial sums, each of which waits for the previous one.
  *
  * Source: Thakur, Rabenseifner, Gropp, "Optimization of collective communication operations in MPICH"
  * (International Journal of High Performance Computing Applications 19, 2005): pairwise exchange.

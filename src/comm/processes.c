@@ -1,6 +1,6 @@
-/* The choice of the transport between processes (gs_comm_processes_create in create.h). Without mpirun they meet over
- * Gloo. If all are on one machine, they do not need it afterwards; if some machines hold several, only between
- * machines.
+/* Choose the transport between processes (gs_comm_processes_create in create.h). Without mpirun the processes meet over
+ * Gloo. If all are on one machine, they do not use Gloo afterwards; if a machine holds several of them, they use it
+ * only between machines.
  */
 #include "comm/create.h"
 #include "core/process.h"
@@ -65,7 +65,7 @@ gs_status gs_comm_processes_create(const gs_rendezvous *r, gs_comm **out) {
     return GS_OK;
 }
 
-/* ---- settings that must be the same on all processes before the first message ---- */
+/* ---- settings that must agree on all processes before the first message ---- */
 
 enum {
     CHECK,
@@ -77,7 +77,7 @@ enum {
 
 typedef struct wishes {
     char text[SETTINGS][TEXT];
-    double machine; /* gs_boot_id (core/process.h): the same machine has the same clock */
+    double machine; /* gs_boot_id (core/process.h): processes with the same id share a clock */
 } wishes;
 
 static const char *value_of(const char *variable) {

@@ -16,8 +16,8 @@ typedef struct rank {
     gs_error error;
 } rank;
 
-/* A rank frees its own comm: Gloo's comm waits for the other ranks then, so one thread could not free all. After a
- * failure no one waits, and gs_ranks_run frees it when all ranks have ended. */
+/* A rank frees its own comm, because freeing Gloo's comm waits for the other ranks, so one thread could not free all.
+ * After a failure freeing does not wait, and gs_ranks_run frees the comm when all ranks have ended. */
 static void *rank_main(void *argument) {
     rank *r = argument;
     if (gs_error_keep(&r->error, r->work(r->context, r->number, &r->comm)) == GS_OK) {
@@ -60,7 +60,7 @@ gs_status gs_ranks_run(int count, double timeout, gs_rank_work *work, void *cont
 }
 
 static gs_status begin_over_links(gs_comm *c, double latency, double *start) {
-    int rounds = 2; /* of all_reduce, and one more */
+    int rounds = 2; /* the rounds of all_reduce, and one more */
     for (int d = 1; d < c->size; d *= 2) rounds++;
     *start = gs_seconds() + rounds * latency + 1e-3;
     GS_TRY(gs_comm_all_reduce(c, start, 1, GS_F64, GS_MAX));

@@ -12,7 +12,7 @@ typedef struct split {
 
 /* ---- messages: those of the parent ---- */
 
-/* The parent's envelope. `call` becomes its call. */
+/* The envelope as the parent sees it; *call becomes its call. */
 static gs_envelope in_parent(const split *s, const gs_envelope *e, gs_call *call) {
     *call = *e->call;
     if (!gs_is_collective(e) || gs_operation_has_root(call->operation)) call->root = s->member[call->root];

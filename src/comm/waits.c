@@ -8,7 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { TOLD = 4 /* processes whose state a message gives */ };
+enum { TOLD = 4 /* maximum number of processes whose state a message gives */ };
 
 static int count_of(const bool *mark, int size) {
     int count = 0;
@@ -25,12 +25,12 @@ static int mark_gone(const gs_waits *w, bool *mark) {
     return count_of(mark, w->size);
 }
 
-/* A wait much shorter than the timeout is not its cause: that rank itself began late. */
+/* A wait much shorter than the timeout does not excuse rank `from`, which itself began to wait late. */
 static bool waits(const gs_waits *w, int from, int to) {
     return from != to && w->age && w->age[from * w->size + to] >= w->timeout / 2;
 }
 
-/* Follow the waits from the `reached` ranks, and blame those that wait for no one. Returns how many. */
+/* Follow the waits from the `reached` ranks, and blame the ranks that wait for no one. Returns how many there are. */
 static int follow(const gs_waits *w, bool *reached, bool *blamed) {
     for (bool more = true; more;) {
         more = false;
@@ -45,8 +45,8 @@ static int follow(const gs_waits *w, bool *reached, bool *blamed) {
     return count_of(blamed, w->size);
 }
 
-/* If no process has gone: mark the ranks to blame in blamed[size], and return how many. 0: the waits form a cycle, so a
- * message was lost. */
+/* For when no process has gone. Mark the ranks to blame in blamed[size], and return how many there are. 0: the waits
+ * form a cycle, so a message was lost. */
 static int blame(const gs_waits *w, bool *blamed) {
     bool *reached = malloc((size_t)w->size * sizeof *reached);
     if (!reached) return 0;
@@ -78,7 +78,7 @@ static void append_address(const gs_waits *w, const char *before, int rank, char
     gs_append(text, size, "%s%s %d (%s)", before, w->noun, w->first + rank, w->address[rank]);
 }
 
-/* Name the cut links of the rank that has the most. */
+/* Name the cut links of `hub`. */
 static void append_cut(const gs_waits *w, int hub, char *text, size_t size) {
     int cuts = 0, nth = 0;
     for (int r = 0; r < w->size; r++) cuts += is_cut(w, hub, r);
@@ -97,7 +97,7 @@ static void append_cut(const gs_waits *w, int hub, char *text, size_t size) {
 
 /* ---- the message ---- */
 
-/* Append all waits that are long enough to be a cause: " (rank 0 waits for rank 2, rank 1 for rank 0)". */
+/* Append all waits that count (see waits): " (rank 0 waits for rank 2, rank 1 for rank 0)". */
 static void append_all(const gs_waits *w, char *text, size_t size) {
     int told = 0, pairs = 0;
     for (int a = 0; a < w->size; a++) {

@@ -8,7 +8,7 @@
 
 /* ---- as text ---- */
 
-/* Reads a word without a number. */
+/* Read a word that takes no number. */
 static bool read_word(const char **text, const char *word, bool *on) {
     const size_t length = strlen(word);
     if (strncmp(*text, word, length) != 0 || *on) return false;
@@ -17,7 +17,7 @@ static bool read_word(const char **text, const char *word, bool *on) {
     return true;
 }
 
-/* "crop:4" or "flip"; advances *text. */
+/* Read one change, such as "crop:4" or "flip"; advances *text. */
 static bool read_one(const char **text, gs_augment *a) {
     const bool crop = strncmp(*text, "crop:", 5) == 0, cutout = strncmp(*text, "cutout:", 7) == 0;
     if (read_word(text, "flip", &a->flip) || read_word(text, "resized_crop", &a->resized_crop)) return true;
@@ -36,7 +36,7 @@ bool gs_augment_read(const char *text, gs_augment *a) {
     const bool none = strcmp(text, "none") == 0;
     while (!none && read_one(&text, &read) && *text == ',') text++;
     if (!none && (*text || !gs_augment_is_on(&read) || text[-1] == ','))
-        return false; /* text[-1] exists: is_on means that text has advanced */
+        return false; /* text[-1] exists, because is_on means that text has advanced */
     *a = read;
     return true;
 }
@@ -78,9 +78,9 @@ gs_status gs_augment_check(const gs_augment *a, const gs_dataset *set) {
 
 /* The random changes to one sample. */
 typedef struct change {
-    int down, right; /* offset of the window from the unpadded picture: -P to P */
+    int down, right; /* offset of the window relative to the unpadded picture: -P to P */
     bool flip;
-    int top, bottom, left, end; /* the square: rows top .. bottom - 1, columns left .. end - 1 */
+    int top, bottom, left, end; /* the cutout: rows top .. bottom - 1, columns left .. end - 1 */
 } change;
 
 static int within(int x, int most) {
@@ -113,7 +113,7 @@ static void reverse(unsigned char *row, int w, size_t each) {
     }
 }
 
-/* Row i of the output plane. */
+/* Compute row i of the output plane. */
 static void make_row(const change *c, const unsigned char *plane, int i, int h, int w, size_t each,
                      unsigned char *out) {
     const int from = i + c->down, first = within(-c->right, w), end = within(w - c->right, w);

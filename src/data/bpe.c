@@ -1,4 +1,4 @@
-/* Byte pairs: reads vocabulary and merges from files or texts, and splits a text into words and words into tokens.
+/* Byte pairs: read the vocabulary and the merges from files or texts; split texts into words, and words into tokens.
  *
  * In a word, neighbouring tokens are merged, lowest rank first. A word is a doubly linked list of tokens. A heap holds
  * every pair that can be merged, as (rank, index of its left token); a pair that no longer exists is dropped when
@@ -20,12 +20,12 @@
 /* Unicode's White_Space. PCRE2's \s also matches U+180E, which has not been white space since 2013. */
 #define WHITE "\\t-\\r\\x{85}\\p{Z}"
 
-/* The last alternative but one leaves the last of several white spaces to the next word: " a" is one word. */
+/* The last alternative but one leaves the last of several white spaces to the next word, because " a" is one word. */
 static const char WORD[] = "'s|'t|'re|'ve|'m|'ll|'d"
                            "| ?\\p{L}+| ?\\p{N}+| ?[^" WHITE "\\p{L}\\p{N}]+"
                            "|[" WHITE "]+(?![^" WHITE "])|[" WHITE "]+";
 
-/* NULL: no memory. */
+/* NULL: out of memory. */
 static void *compile_words(void) {
     int error;
     PCRE2_SIZE at;
@@ -33,7 +33,7 @@ static void *compile_words(void) {
                                      PCRE2_UTF | PCRE2_UCP | PCRE2_ANCHORED, &error, &at, NULL);
     if (!code && error != PCRE2_ERROR_NOMEMORY && error != PCRE2_ERROR_HEAP_FAILED)
         gs_bug("PCRE2 refuses the expression of a word: error %d at %zu", error, at);
-    /* JIT reads words at 134 MB/s instead of 34 (jargon, one core). Without executable memory, PCRE2 interprets. */
+    /* JIT reads words at 134 MB/s instead of 34 (jargon, one core). If no memory is executable, PCRE2 interprets. */
     if (code) pcre2_jit_compile(code, PCRE2_JIT_COMPLETE);
     return code;
 }
@@ -61,7 +61,7 @@ gs_status gs_bpe_walk_next(gs_bpe_walk *walk, const char *text, size_t bytes, si
 
 /* ---- the alphabet of files ---- */
 
-/* The invisible bytes 0 to 32, 127 to 160 and 173 become consecutive characters from U+0100 on. */
+/* The invisible bytes, 0 to 32, 127 to 160 and 173, become consecutive characters from U+0100 on. */
 enum { SPACE = ' ', DELETE = 127, NO_BREAK = 160, HYPHEN = 173, LAST = 255, FIRST_MOVED = 256 };
 enum { DELETE_MOVED = FIRST_MOVED + SPACE + 1, HYPHEN_MOVED = DELETE_MOVED + NO_BREAK - DELETE + 1 };
 
@@ -85,7 +85,7 @@ int gs_bpe_byte(uint32_t character) {
 typedef struct maker {
     gs_bpe *bpe;
     const char *const *token;   /* indexed by number; not owned */
-    const char *const **sorted; /* addresses in token[], by text */
+    const char *const **sorted; /* addresses in token[], sorted by text */
 } maker;
 
 /* The number of bits for a table that is at most half full. */
@@ -258,7 +258,7 @@ enum {
     LINES_MOST = 1 << 20
 };
 
-/* "l o": two tokens and one space. The space becomes a 0. */
+/* Add a merge from a line such as "l o": two tokens and one space, which becomes a 0. */
 static gs_status add_line(maker *m, const char *where, size_t number, char *line) {
     char *space = strchr(line, ' ');
     if (!space || space == line || !space[1] || strchr(space + 1, ' '))
@@ -292,7 +292,7 @@ static size_t count_lines(const char *text, size_t bytes) {
     return lines;
 }
 
-/* tokens_where, merges_where: names for messages. `merges` is modified: 0s cut it into lines and tokens. */
+/* tokens_where and merges_where are names for messages. `merges` is modified: 0s cut it into lines and tokens. */
 static gs_status make(const char *const *token, size_t size, const char *tokens_where, char *merges,
                       size_t merges_bytes, const char *merges_where, gs_bpe **out) {
     maker m;
@@ -319,7 +319,7 @@ static gs_status read_json(const char *path, cJSON **json) {
     return gs_foreign_explain(status, path, "a list of tokens in JSON");
 }
 
-/* {"a": 0, "b": 1} -> token[0] = "a", ... */
+/* From {"a": 0, "b": 1} make token[0] = "a", token[1] = "b". */
 static gs_status list_tokens(const char *path, const cJSON *json, size_t size, const char **token) {
     const cJSON *item;
     cJSON_ArrayForEach(item, json) {
@@ -365,7 +365,7 @@ static gs_status make_from_files(const char *vocab, const char *merges, const cJ
     return status;
 }
 
-/* tokenizer.json holds both lists, and settings that may give other tokens. */
+/* Explain that tokenizer.json is not read: it holds both lists, but also settings that may give other tokens. */
 static gs_status explain_whole(const char *folder, char path[3][4096]) {
     if ((access(path[0], F_OK) == 0 && access(path[1], F_OK) == 0) || access(path[2], F_OK) != 0)
         return GS_OK;
@@ -376,10 +376,10 @@ static gs_status explain_whole(const char *folder, char path[3][4096]) {
         folder, path[2], folder);
 }
 
-/* Only vocab.json and merges.txt are read: reject other files in the folder that would give other tokens. */
+/* Only vocab.json and merges.txt are read, so reject a folder with other files that would give other tokens. */
 static gs_status check_beside(const char *folder) {
     static const struct {
-        const char *file, *in, *name; /* name NULL: any */
+        const char *file, *in, *name; /* name NULL: any setting */
     } unset[] = {{"added_tokens.json", NULL, NULL},
                  {"tokenizer_config.json", NULL, "add_prefix_space"},
                  {"tokenizer_config.json", NULL, "add_bos_token"},
@@ -485,7 +485,7 @@ gs_status gs_bpe_texts(const gs_bpe *b, char **tokens, char **merges) {
 static const uint32_t NOTHING = UINT32_MAX;
 
 typedef struct node {
-    uint32_t before, after; /* NOTHING at the ends */
+    uint32_t before, after; /* NOTHING at the ends of the word */
     uint16_t token;
     bool gone; /* merged into the token before it */
 } node;

@@ -4,16 +4,16 @@
  *              | white space, except its last character, which belongs to the next word
  *     bytes    each byte is a token
  *     merges   a list of pairs of tokens, each with the token that it becomes. Of all pairs of neighbours in a word
- *              the earliest in the list is merged, at its first occurrence; this repeats until no pair is in the list
+ *              the earliest in the list is merged where it first occurs; this repeats until no pair is in the list
  *
- *     " lower" with the merges  l o, lo w, e r, Ġ low:
+ *     " lower" with the merges "l o", "lo w", "e r" and "Ġ low":
  *     Ġ l o w e r -> Ġ lo w e r -> Ġ low e r -> Ġ low er -> Ġlow er
  *
  * Every byte is a token, so any text can be encoded. The token "<|endoftext|>", if the vocabulary has it, separates
- * texts: these characters become that token instead of words.
+ * texts: where a text contains these characters, they become that token, not words.
  *
  * Files write tokens in an alphabet without white space: byte b is the character b if that is visible (33 to 126, 161
- * to 172, 174 to 255), else the next character from U+0100 on. The space is Ġ (U+0120), the newline Ċ (U+010A).
+ * to 172, 174 to 255), else the next unused character from U+0100 on. The space is Ġ (U+0120), the newline Ċ (U+010A).
  *
  * A gs_bpe does not change after its creation, so threads may share it.
  *
@@ -34,16 +34,16 @@ enum {
 
 typedef struct gs_bpe gs_bpe;
 
-/* Read vocab.json ({"!": 0, ...}) and merges.txt (a pair per line, after "#version: ..."), as published with GPT-2 and
- * written by Hugging Face's tokenizers. A tokenizer file in the same folder that asks for other tokens is rejected
+/* Read vocab.json ({"!": 0, ...}) and merges.txt (one pair per line, after "#version: ..."), as published with GPT-2
+ * and written by Hugging Face's tokenizers. A tokenizer file in the same folder that asks for other tokens is rejected
  * (GS_E_FORMAT). GS_E_FILE: a file is missing, cannot be read or exceeds 16 MB. GS_E_FORMAT: not JSON; numbers that are
  * not 0, 1, 2, ...; fewer tokens than GS_BPE_LEAST or more than GS_BPE_MOST; a byte without a token; a character of
  * another alphabet; a merge from or to an unknown token. The message names the file, the line or the token. Call
  * gs_bpe_free after success. */
 gs_status gs_bpe_load(const char *folder, gs_bpe **out);
 
-/* The same from texts: all tokens in order with spaces between them, and the merges, a pair per line. `where` names
- * their origin in messages. gs_bpe_texts writes such texts; free() both. GS_E_MEMORY. */
+/* The same from texts: all tokens in order, separated by spaces, and the merges, one pair per line. `where` names their
+ * origin in messages. gs_bpe_texts writes such texts; free() both. GS_E_MEMORY. */
 gs_status gs_bpe_read(const char *tokens, const char *merges, const char *where, gs_bpe **out);
 gs_status gs_bpe_texts(const gs_bpe *, char **tokens, char **merges);
 
@@ -57,6 +57,6 @@ int gs_bpe_end(const gs_bpe *); /* the token "<|endoftext|>"; -1: none */
 /* The bytes of a token, 0 <= token < size, without a final 0. */
 const char *gs_bpe_piece(const gs_bpe *, int token, size_t *bytes);
 
-/* The tokens of a UTF-8 text. `tokens` has room for as many tokens as the text has bytes. n bytes take time n log n,
- * even if they are one word. PCRE2's version of Unicode decides what letters and digits are. GS_E_MEMORY. */
+/* The tokens of a UTF-8 text. `tokens` must have room for one per byte. n bytes take time n log n, even if they are one
+ * word. PCRE2's version of Unicode decides which characters are letters and digits. GS_E_MEMORY. */
 gs_status gs_bpe_encode(const gs_bpe *, const char *text, size_t bytes, uint16_t *tokens, size_t *count);

@@ -3,7 +3,7 @@
 
 #include "data/bpe.h"
 
-/* left, right -> made. Its index in the list is its rank: the lowest rank is merged first. */
+/* Tokens left and right become `made`. A merge's index in the list is its rank; the lowest rank is merged first. */
 typedef struct gs_bpe_merge {
     uint16_t left, right, made;
 } gs_bpe_merge;
@@ -12,13 +12,13 @@ typedef struct gs_bpe_merge {
 
 struct gs_bpe {
     int users;
-    int size, end;   /* tokens; the token between texts, or -1 */
-    char *bytes;     /* the bytes of all tokens: ... */
-    uint32_t *begin; /* ... token i is bytes[begin[i]] to bytes[begin[i + 1] - 1] */
+    int size, end;   /* the number of tokens; the token between texts, or -1 */
+    char *bytes;     /* the bytes of all tokens, ... */
+    uint32_t *begin; /* ... where token i is bytes[begin[i]] to bytes[begin[i + 1] - 1] */
     uint16_t of_byte[256];
     gs_bpe_merge *merge; /* by rank */
     uint32_t merges;
-    uint32_t *pair; /* a hash table of 2^bits entries, each rank + 1; 0: empty */
+    uint32_t *pair; /* a hash table of 2^bits entries, which are rank + 1; 0: empty */
     int bits;
     void *words; /* the regular expression, compiled by PCRE2 */
 };
@@ -58,5 +58,5 @@ typedef struct gs_bpe_walk {
 
 gs_status gs_bpe_walk_begin(gs_bpe_walk *, const void *);
 void gs_bpe_walk_end(gs_bpe_walk *);
-/* *length, at least 1: the length of the word that begins at text[at], at < bytes. */
+/* *length = the length, at least 1, of the word that begins at text[at], at < bytes. */
 gs_status gs_bpe_walk_next(gs_bpe_walk *, const char *text, size_t bytes, size_t at, size_t *length);

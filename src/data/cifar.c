@@ -76,7 +76,7 @@ bool gs_cifar_is_at(const char *where) {
     return find(where, path, &of);
 }
 
-/* Names in the Python version: pickles of the same images, without a file name extension. */
+/* The Python version holds the same images as pickles, whose names have no extension. */
 gs_status gs_cifar_explain(const char *where) {
     static const struct {
         const char *folder, *archive, *file[2];
@@ -98,7 +98,7 @@ gs_status gs_cifar_explain(const char *where) {
 
 /* ---- from records to samples ---- */
 
-/* The samples of one file, which are appended to `to`. */
+/* A file whose samples are appended to `to`. */
 typedef struct source {
     const char *folder, *file;
     const family *of;
@@ -110,7 +110,7 @@ typedef struct source {
 static gs_status add_record(const source *s, const unsigned char *record, size_t number) {
     const family *f = s->of;
     gs_dataset *d = s->to;
-    for (int kind = 0; kind < f->labels; kind++) { /* by gs_labels, the reverse of the order in the file */
+    for (int kind = 0; kind < f->labels; kind++) { /* by gs_labels, in the reverse of the file's order */
         const int found = record[f->labels - 1 - kind];
         if (found >= f->classes[kind])
             return gs_fail(GS_E_FORMAT, "%s: the %slabel of sample %zu in %s is %d; wanted 0 to %d",

@@ -1,4 +1,4 @@
-/* CIFAR-10 and CIFAR-100 in their binary version: colour images of 32 x 32.
+/* CIFAR-10 and CIFAR-100 in their binary versions: colour images of 32 x 32.
  *
  * Format: Krizhevsky, "Learning multiple layers of features from tiny images" (2009), and
  * https://www.cs.toronto.edu/~kriz/cifar.html . A file is a sequence of records without header or separators:
@@ -17,6 +17,6 @@
  * also sets d->kind. GS_E_USAGE: coarse labels of CIFAR-10. GS_E_FORMAT: a file that is not a sequence of whole
  * records, or a label out of range (the message names the sample). */
 
-/* GS_E_FILE: the folder holds an archive, which must be unpacked. GS_E_FORMAT: it holds the Python version, which
- * cannot be read; the message names the right archive. */
+/* Explain a folder without the binary files. GS_E_FILE: it holds an archive, which must be unpacked. GS_E_FORMAT: it
+ * holds the Python version, which cannot be read; the message names the right archive. */
 gs_status gs_cifar_explain(const char *where);

@@ -7,7 +7,7 @@
 
 enum { SIDE = 32, GREY = 28, CELL = 4, KNOTS = SIDE / CELL + 1, WHITE = 255 };
 
-/* The random words of one picture, in order. */
+/* The sequence of random words for one picture. */
 typedef struct draws {
     uint64_t seed, stream, block;
     uint32_t word[4];
@@ -22,8 +22,8 @@ static int draw(draws *d, int least, int most) {
     return least + gs_random_below(word, most - least + 1);
 }
 
-/* Hue, saturation and value to red, green and blue (Smith, "Color gamut transform pairs", 1978). `hue` has 256 steps
- * from each of red, yellow, green, cyan, blue, magenta to the next. */
+/* Convert hue, saturation and value to red, green and blue (Smith, "Color gamut transform pairs", 1978). `hue` takes
+ * 256 steps from each of red, yellow, green, cyan, blue and magenta to the next. */
 static void colour_of(int hue, int saturation, int value, int rgb[3]) {
     const int rise = hue % 256, sextant = hue / 256;
     const int full[6][3] = {{255, rise, 0},       {255 - rise, 255, 0}, {0, 255, rise},
@@ -37,7 +37,7 @@ static void draw_colour(draws *d, int value, int rgb[3]) {
     colour_of(hue, saturation, value, rgb);
 }
 
-/* Bilinear interpolation between the knots of a grid, CELL pixels apart: 0 to 255. */
+/* Bilinear interpolation between the knots of a grid, which are CELL pixels apart. Returns 0 to 255. */
 static int between(unsigned char knot[KNOTS][KNOTS], int i, int j) {
     const int k = i / CELL, l = j / CELL, down = i % CELL, right = j % CELL;
     const int above = knot[k][l] * (CELL - right) + knot[k][l + 1] * right;
@@ -84,7 +84,7 @@ static const struct {
     const char *name, *made_of;
 } sets[] = {{"colour-fashion", "fashion-mnist"}, {"colour-fashion-small", "fashion-mnist-small"}};
 
-/* The name of the grey set; NULL: no such colour set. */
+/* The grey set from which a colour set is made; NULL: no such colour set. */
 static const char *made_of(const char *name) {
     for (int i = 0; i < 2; i++)
         if (strcmp(sets[i].name, name) == 0) return sets[i].made_of;

@@ -18,7 +18,7 @@ static bool is_one_file(const char *where) {
     return gs_ends_with(where, strlen(where), ".csv") && access(where, F_OK) == 0;
 }
 
-/* The file of this split; false: no such file. */
+/* path = the file of this split. False: there is no such file. */
 static bool path_of(const char *where, gs_split split, char path[PATH_SIZE]) {
     const char *name = is_one_file(where) ? "" : file_names[split];
     return snprintf(path, PATH_SIZE, "%s%s%s", where, *name ? "/" : "", name) < PATH_SIZE &&
@@ -45,7 +45,7 @@ typedef struct table {
     size_t used, room, rows;
 } table;
 
-/* Move to the next line that is not empty; false: the end of the file. */
+/* Move to the next line that is not empty. False: the file has ended. */
 static bool next_line(table *t) {
     for (const char *from; (from = t->next) < t->end;) {
         const char *end = memchr(from, '\n', (size_t)(t->end - from));
@@ -63,7 +63,7 @@ static bool is_space(char c) {
     return c == ' ' || c == '\t' || c == '\r';
 }
 
-/* The next field of the line, without surrounding spaces; false: the end of the line. *x: its value, if a number. */
+/* The next field of the line, without surrounding spaces, and *x, its value if a number. False: the line has ended. */
 static bool next_field(table *t, const char **field, int *length, float *x, bool *is_number) {
     if (!t->at) return false;
     const char *comma = memchr(t->at, ',', (size_t)(t->line_end - t->at)), *end = comma ? comma : t->line_end;
@@ -89,7 +89,7 @@ static gs_status GS_PRINTF(2, 3) wrong(const table *t, const char *format, ...) 
     return GS_E_FORMAT; /* clang's analyzer does not know what gs_fail returns */
 }
 
-/* Count columns and targets in the first line. If a field in it is a number, the line is read again as a row. */
+/* Count columns and targets in the first line. If that line contains a number, it is read again as a row. */
 static gs_status read_header(table *t) {
     const char *field;
     int length;
@@ -136,7 +136,7 @@ static gs_status read_row(table *t) {
 
 /* ---- the set ---- */
 
-/* Every `each`-th row is for testing, all others are for training; each 0: take all rows. */
+/* Take the rows of a split: every `each`-th row is for testing, all others for training. each 0: take all rows. */
 static gs_status take_rows(const table *t, gs_split split, size_t each, gs_dataset *d) {
     const size_t columns = (size_t)t->columns, rows = t->rows, tests = each ? rows / each : 0,
                  outputs = t->targets > 0 ? (size_t)t->targets : 1, inputs = columns - outputs;

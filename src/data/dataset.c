@@ -17,10 +17,10 @@
 #include "data/text_set.h"
 #include "io/file.h"
 
-/* From Debian's package dataset-fashion-mnist. */
+/* Where Debian's package dataset-fashion-mnist installs its files. */
 static const char FASHION_MNIST[] = "/usr/share/datasets/fashion-mnist";
 
-/* Names that are not paths. */
+/* Names of sets, which are not paths. */
 static const char *const set_names[] = {
     "fashion-mnist", "fashion-mnist-small", "colour-fashion", "colour-fashion-small", "jargon", NULL};
 
@@ -33,7 +33,7 @@ static const char *const file_names[2][2] = {
     [GS_TEST] = {[IMAGES] = "t10k-images-idx3-ubyte", [LABELS] = "t10k-labels-idx1-ubyte"},
 };
 
-/* Look for NAME and NAME.gz, and for both spelt with a dot, as in some copies ("train-images.idx3-ubyte"). */
+/* Look for NAME and NAME.gz, and for both with a dot, as in some copies ("train-images.idx3-ubyte"). */
 static bool find_file(const char *folder, gs_split split, part part, char path[PATH_SIZE]) {
     char dotted[64];
     snprintf(dotted, sizeof dotted, "%s", file_names[split][part]);
@@ -46,7 +46,7 @@ static bool find_file(const char *folder, gs_split split, part part, char path[P
     return false;
 }
 
-/* MNIST's four files. */
+/* True if at least one of MNIST's four files is there. */
 bool gs_mnist_is_at(const char *folder) {
     char path[PATH_SIZE];
     return find_file(folder, GS_TRAIN, IMAGES, path) || find_file(folder, GS_TRAIN, LABELS, path) ||
@@ -63,7 +63,7 @@ static gs_status missing(const char *folder, gs_split split, part part) {
                    file_names[GS_TEST][LABELS]);
 }
 
-/* The errno from opening files in `path`; 0: they can be opened. */
+/* Why files in the folder `path` cannot be opened, as an errno; 0: they can. */
 static int folder_error(const char *path) {
     struct stat s;
     if (stat(path, &s) != 0) return errno;
@@ -72,7 +72,7 @@ static int folder_error(const char *path) {
     return access(path, X_OK) == 0 ? 0 : errno;
 }
 
-/* The folder that a name or a path refers to. */
+/* Find the folder that a name or a path refers to. */
 static gs_status find_folder(const char *where, char folder[PATH_SIZE]) {
     if (strcmp(where, "fashion-mnist-small") == 0)
         return gs_file_of_gradsum("datasets/fashion-mnist-small", folder, PATH_SIZE);
@@ -152,8 +152,8 @@ static const struct format {
 } formats[] = {GS_DATA_FORMATS(FORMAT)};
 enum { FORMATS = sizeof formats / sizeof *formats };
 
-/* The one format whose files are there; NULL: none. GS_E_FORMAT: two formats. A table next to other samples describes
- * them (Kaggle's train.csv) and does not count, so tables are the last row. */
+/* The one format whose files are there; NULL: none. GS_E_FORMAT: files of two formats. A table next to other samples
+ * only describes them (Kaggle's train.csv) and does not count; therefore tables are the last row of `formats`. */
 static gs_status find_format(const char *where, const struct format **found) {
     *found = NULL;
     for (int i = 0; i < FORMATS; i++) {
@@ -199,7 +199,7 @@ static gs_status load_from(const char *where, gs_split split, gs_labels labels, 
                                   : missing(where, split, IMAGES);
 }
 
-/* The class names are those of Xiao, Rasul, Vollgraf, "Fashion-MNIST" (2017), in grey and in colour. */
+/* The class names are from Xiao, Rasul, Vollgraf, "Fashion-MNIST" (2017). Grey and colour sets share them. */
 static void name_classes(const char *where, gs_dataset *d) {
     static const char names[] =
         "T-shirt/top\ntrouser\npullover\ndress\ncoat\nsandal\nshirt\nsneaker\nbag\nankle boot";
@@ -390,7 +390,7 @@ uint32_t gs_data_checksum(const gs_dataset *d) {
 
 /* ---- samples and their targets for a batch ---- */
 
-/* Labels are converted to int32; targets stay floats. */
+/* Copy one sample's targets. Labels are converted to int32; targets stay floats. */
 static void copy_target(const gs_dataset *d, size_t sample, size_t i, void *targets) {
     const size_t k = (size_t)d->outputs, each = (size_t)gs_dataset_labels_each(d);
     if (d->targets)
@@ -439,7 +439,7 @@ gs_status gs_augment_gather(const gs_augment *a, const gs_dataset *d, uint64_t s
 
 /* ---- sets of floats from the caller ---- */
 
-/* A copy of count x each floats; NULL: no memory. */
+/* A copy of count x each floats; NULL: out of memory. */
 static float *copy_of(const float *from, size_t count, size_t each) {
     size_t bytes;
     if (!from) gs_bug("a data set in memory without inputs or targets");

@@ -23,7 +23,7 @@
 static const char *const other_ends[] = {".webp", ".bmp", ".tif", ".tiff", ".gif", ".avif", ".heic"};
 enum { OTHERS = sizeof other_ends / sizeof *other_ends };
 
-/* The number of pictures with each of these endings, and with any of them. */
+/* The number of pictures with each of these endings, and their total. */
 typedef struct others {
     size_t of[OTHERS], all;
 } others;
@@ -53,7 +53,7 @@ static bool is_picture(const char *name) {
     return ending_of(name, ends, 4) >= 0;
 }
 
-/* Follows links, and asks with stat if the file system reports no type. */
+/* True for a folder or a link to one. Uses stat if the file system reports no type. */
 static bool entry_is_folder(const char *folder, const struct dirent *e) {
     char path[8192];
     if (e->d_type != DT_LNK && e->d_type != DT_UNKNOWN) return e->d_type == DT_DIR;
@@ -73,8 +73,8 @@ static int by_bytes(const struct dirent **a, const struct dirent **b) {
     return strcmp((*a)->d_name, (*b)->d_name);
 }
 
-/* The folders in `folder`. Free them even after a failure. With `left_out`: the pictures in it, and count those left
- * out. */
+/* List the folders in `folder` or, with `left_out`, the pictures in it, and count those left out. Free the list even
+ * after a failure. */
 static gs_status list(const char *folder, name_list *all, others *left_out) {
     struct dirent **found = NULL;
     *all = (name_list){0};
@@ -179,7 +179,7 @@ static gs_status no_classes(const char *folder) {
                    has_pictures(folder) ? ", but pictures that lie in no class" : "", folder);
 }
 
-/* The files are sorted by label. */
+/* Note the classes that have no files here. The files are sorted by label. */
 static void name_absent(gs_folder_list *l, const name_list *classes) {
     size_t file = 0, absent = 0;
     int first = 0;
@@ -313,7 +313,7 @@ static gs_status create_tools(tools **out) {
     return status;
 }
 
-/* Messages omit the file's name: decode_file prepends it. */
+/* Messages omit the file's name, because decode_file prepends it. */
 static gs_status read_file(const char *path, char **file, size_t *bytes) {
     FILE *f;
     uint64_t size;
@@ -371,7 +371,7 @@ static gs_status decode_file(tools *t, const gs_folder_list *list, size_t i, int
 
 /* ---- one sample ---- */
 
-/* The first decodable file from *i on; *i becomes its index. */
+/* Decode the first file, from *i on, that can be decoded; *i becomes its index. */
 static gs_status decode_good(gs_folder_set *f, tools *t, size_t *i, const gs_sample_request *w,
                              unsigned char *out) {
     const size_t count = f->list.count, sample = *i;
@@ -411,8 +411,8 @@ static gs_status read_sample(const reading *r, tools *t, size_t k) {
 
 /* ---- requests, by several threads ---- */
 
-/* If several files fail, the smallest index counts: the result must not depend on the number of threads. Indices are
- * taken in order, so after a failure at i all samples below i have begun. */
+/* If several files fail, the smallest index counts, because the result must not depend on the number of threads.
+ * Indices are taken in order, so after a failure at i all samples below i have been begun. */
 static void note_failure(reading *r, size_t i, gs_status status) {
     if (status == GS_OK || (r->error.status != GS_OK && r->failed_at < i)) return;
     r->failed_at = i;
@@ -420,7 +420,7 @@ static void note_failure(reading *r, size_t i, gs_status status) {
     gs_error_keep(&r->error, status);
 }
 
-/* Decode samples until none is left. Call it with the lock held; it is released while decoding. */
+/* Decode samples until none is left. Called with the lock held, which it releases while decoding. */
 static void take_part(threads *all, reading *r) {
     tools *mine = all->spare;
     if (mine) all->spare = mine->next;
@@ -551,7 +551,7 @@ static gs_status measure_scaling(gs_folder_set *f, const gs_dataset *d) {
     return GS_OK;
 }
 
-/* gs_dataset_free(d) frees everything, even after a failure. */
+/* Even after a failure, gs_dataset_free(d) frees everything. */
 gs_status gs_folder_set_load(const char *where, gs_split split, const gs_folder_options *o, gs_dataset *d) {
     if (o->size < 0 || o->size > GS_FOLDER_MOST)
         return gs_fail(GS_E_USAGE, "--size %d: wanted 1 to %d", o->size, GS_FOLDER_MOST);

@@ -1,9 +1,9 @@
-/* An image folder as a set: only the file names are in memory. Pictures are decoded on demand (io/picture.h), by the
- * requesting thread and the threads of --loaders. A sample (3, size, size) is the picture's middle, or with --augment
- * resized_crop a random part of it (view.h).
+/* An image folder as a data set: only the file names are in memory. Pictures are decoded on demand (io/picture.h), by
+ * the requesting thread and the threads of --loaders. A sample, of shape (3, size, size), is the middle of a picture
+ * or, with --augment resized_crop, a random part of it (view.h).
  *
- * A run needs the channels' mean and deviation before its first step. They are measured on GS_FOLDER_DRAWN pictures,
- * the first in the order of epoch 0 with seed 0 (order.h), so that a million files take no longer than a thousand.
+ * A run needs the channels' mean and deviation before its first step. So that a million files take no longer than a
+ * thousand, they are measured on GS_FOLDER_DRAWN pictures, the first in the order of epoch 0 with seed 0 (order.h).
  *
  * A file that cannot be decoded ends the run with its name and number. With skip_broken, the next decodable file in the
  * list replaces it, with that file's label. The choice depends only on the files. */
@@ -25,8 +25,8 @@ enum {
  *     DIR/train/CLASS/NAME.jpg      .jpg, .jpeg, .jfif or .png in any case; other files, and names that begin
  *     DIR/val/CLASS/NAME.png        with a dot, are ignored. Without val, test is read
  *
- * Classes are numbered by their names in train, sorted by bytes; the files of a class are sorted by bytes too. Labels
- * and samples are therefore the same on every machine. Names take about 40 bytes per file. */
+ * Classes are numbered in the order of their names in train, sorted by bytes; the files of a class are sorted by bytes
+ * too. Therefore labels and samples are the same on every machine. Names take about 40 bytes per file. */
 typedef struct gs_folder_file {
     size_t name; /* offset in `names` of the path within the split: "CLASS/NAME.jpg" */
     int32_t label;
@@ -42,15 +42,15 @@ typedef struct gs_folder_list {
     char absent[200];       /* classes of train without pictures here: "bee", "bee and 2 other classes" */
 } gs_folder_list;
 
-/* Is `where` a folder that contains a folder `train` or `val`? */
+/* True if `where` is a folder that contains a folder `train` or `val`. */
 bool gs_folder_is_at(const char *where);
 
 /* Explain a folder whose pictures are one level too high or too low: GS_E_FILE. GS_OK: it has no pictures, or cannot be
  * read. */
 gs_status gs_folder_explain(const char *where);
 
-/* GS_E_FILE: a folder is missing or cannot be read. GS_E_FORMAT: no classes; a class without pictures in train; a class
- * in val that train lacks; the message names it. GS_E_MEMORY. */
+/* GS_E_FILE: a folder is missing or cannot be read. GS_E_FORMAT: no classes; a class without pictures in train, or a
+ * class in val that train lacks (the message names it). GS_E_MEMORY. */
 gs_status gs_folder_list_read(const char *where, gs_split, gs_folder_list *);
 void gs_folder_list_free(gs_folder_list *);
 
@@ -60,7 +60,7 @@ static inline const char *gs_folder_name(const gs_folder_list *l, size_t i) {
 
 /* ---- its samples ---- */
 
-/* Samples order[0..n-1]; order NULL: first .. first + n - 1. */
+/* A request for samples order[0..n-1]; if order is NULL, for first .. first + n - 1. */
 typedef struct gs_sample_request {
     const uint32_t *order;
     size_t first, n;

@@ -26,7 +26,7 @@ static gs_status read_sizes(const char *path, const unsigned char *header, int s
         uint32_t size = big_endian(header + 4 + 4 * i);
         gs_append(text, TEXT, "%s%u", i ? " x " : "", size);
         empty = empty || size == 0;
-        if (!absurd) *count *= size; /* both below 2^32: no overflow */
+        if (!absurd) *count *= size; /* cannot overflow: both are below 2^32 */
         absurd = absurd || *count > INT32_MAX;
         out->size[i] = (int)size;
     }
@@ -37,7 +37,7 @@ static gs_status read_sizes(const char *path, const unsigned char *header, int s
     return GS_OK;
 }
 
-/* Read the header first, then unzip at most one byte more than it states. */
+/* Read the header first, then unzip at most one byte more than it announces. */
 static gs_status read_idx(const char *path, int sizes, gs_idx *out) {
     const size_t header = 4 + 4 * (size_t)sizes;
     unsigned char head[4 + 4 * GS_IDX_MAX_SIZES];
@@ -45,11 +45,11 @@ static gs_status read_idx(const char *path, int sizes, gs_idx *out) {
     size_t bytes, count = 0;
     GS_TRY(gs_file_unzip_head(path, head, header, &bytes));
     if (bytes == header) GS_TRY(read_sizes(path, head, sizes, out, &count, text));
-    const size_t most = count ? header + count + 1 : INT32_MAX; /* unzipping reports a bad header */
+    const size_t most = count ? header + count + 1 : INT32_MAX; /* unzipping then reports a bad header */
     const gs_status status = gs_file_unzip(path, most, &file, &bytes);
     if (status != GS_OK) return count ? gs_context(status, "its header states %s", text) : status;
     out->data = (unsigned char *)file;
-    if (bytes < header + count) /* count 0: a truncated header */
+    if (bytes < header + count) /* also if the header is truncated: count is then 0 */
         return gs_fail(GS_E_FORMAT, "%s is truncated: it has %zu bytes; wanted %zu (%s)", path, bytes,
                        header + count, count ? text : "the header alone");
     if (bytes > header + count)

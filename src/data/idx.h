@@ -1,4 +1,4 @@
-/* One IDX file: an array of bytes with its sizes, gzipped or not.
+/* IDX files, gzipped or not: each holds an array of bytes, and its sizes.
  *
  *     offset 0: 0x00 0x00 0x08 (the elements are unsigned bytes) D (the number of sizes)
  *     offset 4: D sizes, big-endian 32-bit; then the bytes, the last index fastest. Images: 0x803; labels: 0x801

@@ -27,7 +27,7 @@ struct gs_loader {
     pthread_cond_t wake_loader, wake_worker;
     uint64_t filled, taken, returned;
     bool ended, quit;
-    gs_error error;                     /* on gathering the micro-batch after the last filled one */
+    gs_error error;                     /* in gathering the micro-batch after the last filled one */
     const gs_loader_observer *observer; /* may be NULL */
 
     double waited; /* written only by the worker */
@@ -47,7 +47,7 @@ static void sleep_until(gs_loader *l, double moment) {
     while (!l->quit && gs_seconds() < moment) pthread_cond_timedwait(&l->wake_loader, &l->lock, &until);
 }
 
-/* Wait for a free slot; once asleep, until half of the slots are free. */
+/* Wait for a free slot. Once asleep, wait until half of the slots are free. */
 static bool wait_for_room(gs_loader *l) {
     const bool full = l->filled - l->returned == l->slots;
     while (full && !l->quit && l->filled - l->returned > l->slots / 2)
@@ -156,7 +156,7 @@ gs_status gs_loader_create(const gs_dataset *set, const gs_schedule *schedule, c
     if (augment) l->augment = *augment;
     l->seed = seed;
     l->throttle.rate = bytes_per_s;
-    pthread_condattr_t monotonic; /* the clock of gs_seconds */
+    pthread_condattr_t monotonic; /* the clock that gs_seconds uses */
     pthread_condattr_init(&monotonic);
     pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
     pthread_cond_init(&l->wake_loader, &monotonic);

@@ -6,7 +6,7 @@
  *
  * Gathering copies samples, decodes files (folder_set.h) and changes pictures (augment.h); the device converts bytes to
  * floats, in the worker's thread. At least GS_LOADER_SLOTS slots hold micro-batches; small micro-batches get more
- * slots. The loader sleeps when all slots are full and wakes up when half are free: a wake-up for each micro-batch
+ * slots. The loader sleeps when all slots are full and wakes up when half are free: waking up for each micro-batch
  * would cost the worker more time than copying it. (softmax, batch 8, 1 thread: a step is 15 % longer with 4 slots than
  * without the loader's thread, and 2 % longer with 64.)
  *
@@ -18,9 +18,9 @@
 #include "data/schedule.h"
 
 enum {
-    GS_LOADER_SLOTS = 4,       /* the fewest slots */
-    GS_LOADER_MOST_SLOTS = 64, /* the most slots */
-    GS_LOADER_BYTES = 1 << 20, /* between these limits, as many slots as fit in this size */
+    GS_LOADER_SLOTS = 4,       /* minimum number of slots */
+    GS_LOADER_MOST_SLOTS = 64, /* maximum number of slots */
+    GS_LOADER_BYTES = 1 << 20, /* between these limits, as many slots as fit into this size */
 };
 
 typedef struct gs_loader gs_loader;
@@ -31,8 +31,8 @@ typedef struct gs_loaded {
     const void *inputs, *targets;
 } gs_loaded;
 
-/* Starts at once. `set` must outlive the loader. `seed` determines the orders and changes (order.h; augment.h, NULL: no
- * changes). bytes_per_s: a limit (gs_throttle); 0: none. GS_E_MEMORY. */
+/* The loader starts at once. `set` must outlive it. `seed` determines the orders (order.h) and the changes (augment.h;
+ * NULL: none). bytes_per_s: a limit (gs_throttle); 0: none. GS_E_MEMORY. */
 gs_status gs_loader_create(const gs_dataset *set, const gs_schedule *, const gs_augment *, uint64_t seed,
                            double bytes_per_s, gs_loader **out);
 /* The bytes that a loader allocates for micro-batches of at most `most` samples. */
@@ -51,7 +51,7 @@ typedef struct gs_loader_observer {
     void (*gathered)(void *context, const gs_micro_batch *, double start, double end);
 } gs_loader_observer;
 
-/* Set the observer; NULL: none. After the return, no call to the previous one is still running. */
+/* Set the observer; NULL: none. After gs_loader_watch returns, no call to the previous observer is still running. */
 void gs_loader_watch(gs_loader *, const gs_loader_observer *);
 
 /* Total seconds that gs_loader_next has waited. */
@@ -66,7 +66,7 @@ static inline size_t gs_sample_bytes(const gs_dataset *set) {
 
 /* ---- throttle: a simulated slow disk or network ---- */
 
-/* Moves `rate` bytes per second. Unused capacity is lost, not saved up. */
+/* A throttle moves `rate` bytes per second. Unused capacity is lost, not saved up. */
 typedef struct gs_throttle {
     double rate; /* bytes per second; 0: no limit */
     double free; /* the time when all earlier bytes have been moved */

@@ -51,7 +51,7 @@ bool gs_npy_reads(const char *folder, const char *file) {
 
 /* ---- images ---- */
 
-/* (n,h,w,c), the layout in which most programs load pictures: c is 3 or 4, or 1 if the pictures are square. */
+/* True for (n,h,w,c), the layout in which most programs load pictures, where c is 3 or 4, or 1 for square pictures. */
 static bool channels_are_last(const gs_npy *a) {
     if (a->sizes != 4 || a->size[1] <= 4 || a->size[2] <= 4) return false;
     return a->size[3] == 3 || a->size[3] == 4 || (a->size[3] == 1 && a->size[1] == a->size[2]);
@@ -115,7 +115,7 @@ static gs_status load_images(const char *path, gs_dataset *d) {
 
 /* ---- labels ---- */
 
-/* Element i, of any width, as 64 bits; if signed, in two's complement. */
+/* Element i, of any width, as 64 bits; a signed one in two's complement. */
 static uint64_t whole(const gs_npy *a, size_t i) {
     uint64_t word = 0;
     memcpy(&word, (const unsigned char *)a->data + i * (size_t)a->bytes,

@@ -7,7 +7,7 @@ void gs_epoch_order(uint64_t seed, uint64_t epoch, size_t n, uint32_t *order) {
     if (n > UINT32_MAX) gs_bug("gs_epoch_order: %zu samples, at most %u", n, UINT32_MAX);
     for (size_t i = 0; i < n; i++) order[i] = (uint32_t)i;
 
-    /* Fisher-Yates: element i is swapped with one of 0..i, chosen uniformly, so that all n! orders are equally likely.
+    /* Fisher-Yates: element i is swapped with a uniformly chosen one of 0..i, so that all n! orders are equally likely.
      * One Philox block supplies the words for four elements. */
     uint64_t stream = gs_stream_hi(GS_STREAM_ORDER, epoch), block = UINT64_MAX;
     uint32_t word[4];

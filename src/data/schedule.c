@@ -13,7 +13,7 @@ static void next_part(const gs_schedule *s, gs_schedule_position *at) {
     at->epoch++;
 }
 
-/* After a pass without samples, all later ones are empty too. */
+/* True for the last pass with samples: after an empty pass, all later ones are empty too. */
 static bool is_last_pass(const gs_schedule *s, int pass, size_t part) {
     return pass + 1 == s->passes || gs_schedule_cut(part, pass + 1, s->passes, s->together).count == 0;
 }

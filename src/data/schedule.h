@@ -12,7 +12,7 @@
 #include "core/shard.h"
 
 typedef struct gs_schedule {
-    size_t count, batch;  /* samples in the set and in a global batch; 1 <= batch <= count */
+    size_t count, batch;  /* samples in the set, and in a global batch; 1 <= batch <= count */
     int parts;            /* parts of a global batch, ... */
     int first_part, mine; /* ... of which this worker has `mine`, starting at first_part */
     int passes;           /* passes per part */
@@ -26,7 +26,7 @@ typedef struct gs_schedule {
 typedef struct gs_micro_batch {
     uint64_t epoch, step; /* both from 1; `step` counts over the whole run */
     size_t first, n;
-    size_t offset; /* of the first sample within the global batch */
+    size_t offset; /* of the first sample, within the global batch */
     size_t batch;  /* samples in the global batch */
     size_t part;   /* samples in this part */
     bool last;     /* the last one of its part */
@@ -43,7 +43,7 @@ typedef struct gs_schedule_position {
 /* The position after `done` steps. */
 gs_schedule_position gs_schedule_begin(const gs_schedule *);
 
-/* *out = the next micro-batch, and *at advances past it. False: the run is over. */
+/* Put the next micro-batch into *out, and advance *at past it. False: the run is over. */
 bool gs_schedule_next(const gs_schedule *, gs_schedule_position *at, gs_micro_batch *out);
 
 /* Steps in an epoch; the last one may have fewer samples. */

@@ -68,7 +68,7 @@ static gs_status check_length(const gs_text *t, const char *path) {
                    path, t->count, gs_tokens_word(t->vocabulary.kind, t->count), tenth, t->context, window);
 }
 
-/* All tokens -> those of one split. */
+/* Keep only the tokens of one split. */
 static void take_part(gs_text *t, gs_split split) {
     const size_t tenth = t->count / 10, first = split == GS_TEST ? t->count - tenth : 0;
     if (!t->token) gs_bug("take_part: a text without tokens");
@@ -80,7 +80,7 @@ static void take_part(gs_text *t, gs_split split) {
 
 static void describe(const gs_text *t, gs_split split, gs_dataset *d) {
     const size_t context = (size_t)t->context;
-    /* Training windows must fit, including the last label, even if shifted by N - 1 tokens. */
+    /* Training windows, including the last label, must fit even if shifted by N - 1 tokens. */
     d->count = split == GS_TEST ? (t->count - 1) / context : (t->count - context) / context;
     d->shape = (gs_shape){1, 1, 1, t->context};
     d->labels_each = t->context;

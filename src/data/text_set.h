@@ -5,12 +5,12 @@
  *     labels      o   b e |   o r   | n o t   |          the same, one token later
  *
  * The last tenth of the tokens is for testing, the rest for training; the vocabulary covers the whole file. In each
- * epoch the training windows start `shift` tokens later than shown above, 0 .. N - 1, so that every token eventually
+ * epoch the training windows start `shift` tokens (0 .. N - 1) later than shown above, so that every token eventually
  * appears at every position in a window:
  *
  *     shift = N w / 2^32 (rounded down)     w: the first word of philox(seed, (GS_STREAM_WINDOWS, epoch), 0)
  *
- * All workers have the same shift. The windows are shuffled as images are (order.h). Test windows are not shifted. A
+ * All workers use the same shift. The windows are shuffled like images (order.h). Test windows are not shifted. A
  * remainder shorter than a window is not used.
  *
  * The text is stored as 16-bit tokens. gs_text_gather converts them to a model's inputs and labels: token numbers as
@@ -34,18 +34,18 @@ typedef struct gs_text {
     int context; /* N */
 } gs_text;
 
-/* Is `where` "text:FILE" or "jargon"? */
+/* True if `where` is "text:FILE" or "jargon". */
 bool gs_text_is_at(const char *where);
 
 /* Load one split of "text:FILE" or "jargon": sets d->text, count, shape (1,1,1) with N tokens, labels_each, classes.
- * options->vocabulary, if not NULL, encodes the text. GS_E_FILE: cannot be read, is a folder, exceeds GS_TEXT_MOST
+ * options->vocabulary, unless NULL, encodes the text. GS_E_FILE: cannot be read, is a folder, exceeds GS_TEXT_MOST
  * bytes, or jargon is not installed (the message names the package). GS_E_USAGE: the kind of tokens or the tokenizer is
  * not the vocabulary's. GS_E_FORMAT: as in vocabulary.h, a damaged gzip stream, or a last tenth shorter than a window
  * and its last label. */
 gs_status gs_text_load(const char *where, gs_split split, const gs_text_options *options, gs_dataset *d);
 void gs_text_free(gs_text *);
 
-/* Load the byte pairs of a folder. GS_E_USAGE: the model's vocabulary (if not NULL) differs. Else as gs_bpe_load. */
+/* Load the byte pairs of a folder. GS_E_USAGE: it differs from of_model (unless NULL). Else as in gs_bpe_load. */
 gs_status gs_text_tokenizer(const char *folder, const gs_vocabulary *of_model, gs_vocabulary *out);
 
 /* The shift of the training windows in this epoch (from 1). */

@@ -8,7 +8,7 @@
 #endif
 #include "core/philox.h"
 
-/* Resize to `full` pixels and crop the middle; halves round to even, as in Python. */
+/* Resize to `full` pixels and crop the middle. A half pixel is rounded to even, as in Python. */
 static gs_resize_axis middle(int pixels, int full, int size) {
     return (gs_resize_axis){0, pixels, full, (int)rint((full - size) / 2.0)};
 }
@@ -26,7 +26,7 @@ static gs_view cut(int left, int top, int w, int h, int size) {
 gs_view gs_view_resized(int width, int height, int size, uint64_t seed, uint64_t epoch, size_t sample) {
     const uint64_t stream = gs_stream_hi(GS_STREAM_AUGMENT, epoch);
     for (uint64_t attempt = 0; attempt < 10; attempt++) {
-        uint32_t word[4]; /* upper half of the counters; augment.c uses the lower half */
+        uint32_t word[4]; /* from the upper half of the counters; augment.c uses the lower half */
         gs_philox(seed, stream, 1ull << 63 | (uint64_t)sample << 4 | attempt, word);
         const double area = (double)width * height * (0.08 + 0.92 * (double)gs_uniform(word[0])),
                      ratio = exp(log(4.0 / 3) * (2 * (double)gs_uniform(word[1]) - 1));
@@ -63,15 +63,15 @@ gs_view gs_view_of_small(const gs_view *v, int width, int height, int small_widt
 
 /* ---- resizing ---- */
 
-enum { BITS = 22 }; /* fractional bits of a weight: 8 bits remain for a pixel, and one for the sign */
+enum { BITS = 22 }; /* fractional bits of a weight; 8 bits remain for a pixel, and one for the sign */
 
-/* The input pixels of an output: `count` pixels from `first` on. */
+/* The input pixels for one output pixel: `count` pixels from `first` on. */
 typedef struct span {
     int first, count;
 } span;
 
 typedef struct axis {
-    int most; /* most inputs for an output */
+    int most; /* maximum number of inputs for an output */
     span *spans;
     int32_t *weights; /* [n][most] */
 } axis;
@@ -105,8 +105,8 @@ static void make_axis(const gs_resize_axis *a, int n, double *w, axis *out) {
 
 /* ---- the two passes ----
  *
- * Each exists twice: AVX2 multiplies vectors of 32-bit integers in one instruction. The integer results are the same.
- * The weights for an output are at least 0 and add up to 1, so no sum exceeds a byte. */
+ * Each pass exists twice, because AVX2 multiplies vectors of 32-bit integers in one instruction. The results are the
+ * same integers. The weights for an output are at least 0 and add up to 1, so no sum exceeds a byte. */
 
 enum { HALF = 1 << (BITS - 1), AT_ONCE = 8 /* values in a vector */ };
 
@@ -119,7 +119,7 @@ typedef struct passes {
     unsigned char *narrow, *row, *out; /* [hi - lo][n][3]; [n][3]; [3][n][n] */
 } passes;
 
-/* One row [width][3] -> [n][3]; writes one extra byte. */
+/* Narrow one row from [width][3] to [n][3]; writes one extra byte. */
 static void narrow_row(const unsigned char *row, const axis *a, int n, unsigned char *out) {
     for (int x = 0; x < n; x++) {
         const unsigned char *from = row + 3 * (size_t)a->spans[x].first;
@@ -136,7 +136,7 @@ static void narrow_row(const unsigned char *row, const axis *a, int n, unsigned 
     }
 }
 
-/* `count` rows of `values` bytes -> one row; writes up to AT_ONCE - 1 extra bytes. */
+/* Combine `count` rows of `values` bytes into one row; writes up to AT_ONCE - 1 extra bytes. */
 static void add_rows(const unsigned char *rows, const int32_t *w, int count, size_t values,
                      unsigned char *out) {
     for (size_t v = 0; v < values; v++) {
@@ -183,7 +183,7 @@ AVX2 static void add_rows_avx2(const unsigned char *rows, const int32_t *w, int 
 }
 #endif
 
-/* [n][3] -> three rows */
+/* Separate a row [n][3] into three rows. */
 static void separate(const unsigned char *row, size_t n, unsigned char *red, unsigned char *green,
                      unsigned char *blue) {
     for (size_t j = 0; j < n; j++) {

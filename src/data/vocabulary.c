@@ -61,7 +61,7 @@ static gs_status read_character(const char *text, size_t at, const char *where, 
                    at + 1, line_of(text, at), (unsigned char)text[at], advice);
 }
 
-/* seen: one bit per code point. */
+/* `seen` has one bit per code point. */
 static bool is_seen(const uint32_t *seen, uint32_t code) {
     return seen[code / WORD] >> code % WORD & 1;
 }
@@ -124,12 +124,12 @@ static gs_status not_seen(const gs_vocabulary *v, const char *text, size_t at, c
                    where, at + 1, line_of(text, at), gs_printable(name), code, v->size);
 }
 
-/* The tokens of characters. For byte pairs, only check that it is a valid text. */
+/* The tokens of a text of characters. For byte pairs, only check that the text is valid. */
 static gs_status encode_characters(const gs_vocabulary *v, const char *text, size_t bytes, const char *where,
                                    uint16_t *tokens, size_t *count) {
     gs_status status = GS_OK;
     const size_t codes = v->bpe ? 0 : (size_t)v->character[v->size - 1] + 1;
-    uint32_t *token = calloc(codes + 1, sizeof *token), code; /* of each character, + 1; 0: not in it */
+    uint32_t *token = calloc(codes + 1, sizeof *token), code; /* by character: token + 1; 0: none */
     if (!token) return gs_fail(GS_E_MEMORY, "%s: no memory for the table of %d characters", where, v->size);
     for (int i = 0; codes && i < v->size; i++) token[v->character[i]] = (uint32_t)i + 1;
     for (size_t at = 0, length; status == GS_OK && at < bytes; at += length) {

@@ -45,7 +45,7 @@ bool gs_cache_read(const char *name, void **data, size_t *bytes) {
     *bytes = 0;
     if (!gs_cache_path(name, path, sizeof path) || gs_file_read(path, SIZE_MAX - 1, &all, &size) != GS_OK)
         return false;
-    /* The other lines determine the first one, so comparing it replaces parsing. */
+    /* The other lines determine the first one, so it is compared instead of parsed. */
     const char *end = memchr(all, '\n', size);
     size_t first = end ? (size_t)(end - all) + 1 : 0;
     if (first == 0 || write_header(header, name, all + first, size - first) != (int)first ||

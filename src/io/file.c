@@ -17,12 +17,12 @@
 
 /* ---- the temporary file beside the real one: FILE.PID-N-HOST.tmp ----
  *
- * The writer locks it. The lock ends with the process, so files of killed writers are recognized even if their PID is
- * in use again. Files from other hosts stay: their locks may be invisible here. */
+ * The writer locks the file. The lock ends with the process, so files of killed writers are recognized even if their
+ * PID is in use again. Files from other hosts stay: their locks may be invisible here. */
 
 enum { MORE = 64 }; /* maximum bytes that the temporary name adds to the file's name */
 
-/* "-1a2b3c4d.tmp": the end of names from this host. */
+/* The ending of temporary names from this host: "-1a2b3c4d.tmp". */
 static void ending(char text[16]) {
     struct utsname host;
     if (uname(&host) != 0) host.nodename[0] = '\0';
@@ -30,7 +30,7 @@ static void ending(char text[16]) {
     snprintf(text, 16, "-%08lx.tmp", sum & 0xffffffff);
 }
 
-/* False: another process holds the lock. File systems without locks always succeed. */
+/* False: another process holds the lock. On file systems without locks, always true. */
 static bool lock(int fd) {
     return flock(fd, LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK;
 }
@@ -54,14 +54,14 @@ static int make_temporary(const char *path, mode_t mode, char *name, size_t size
     return -1;
 }
 
-/* True for .PID-N-HOST.tmp from this host. */
+/* True if the text is .PID-N-HOST.tmp from this host. */
 static bool is_ending(const char *text, const char *end) {
     int length = 0;
     sscanf(text, ".%*[0-9]-%*[0-9]%n", &length);
     return length > 0 && strcmp(text + length, end) == 0;
 }
 
-/* True for FILE.PID-N-HOST.tmp from this host; FILE NULL: any file. */
+/* True if the name is FILE.PID-N-HOST.tmp from this host; `file` NULL: for any FILE. */
 static bool is_temporary_of(const char *name, const char *file, const char *end) {
     const size_t length = file ? strlen(file) : 0;
     if (file) return strncmp(name, file, length) == 0 && is_ending(name + length, end);
@@ -141,8 +141,8 @@ static gs_status check_not_printed_to(const char *path, const struct stat *file)
     return GS_OK;
 }
 
-/* rename() replaces files that open() would refuse, so refuse them here: files without write permission, and devices
- * (root's `--save /dev/null` would replace the device). */
+/* rename() replaces files that open() would refuse to write, so refuse them here: files without write permission, and
+ * devices (root's `--save /dev/null` would replace the device). */
 static gs_status check_target(const char *path) {
     struct stat s;
     if (path[0] == '\0') return gs_fail(GS_E_FILE, "cannot write a file whose name is empty");
@@ -164,8 +164,8 @@ static gs_status check_target(const char *path) {
     return GS_OK;
 }
 
-/* A replaced file keeps its mode, and its owner and group if permitted. If the group changes, the new group gets only
- * the rights of others. */
+/* The new file gets the old one's mode and, if permitted, its owner and group. If the group differs, it gets only the
+ * rights of others. */
 static void keep_rights(int fd, const struct stat *old) {
     mode_t mode = old->st_mode & 0777;
     bool kept = fchown(fd, old->st_uid, old->st_gid) == 0 || fchown(fd, (uid_t)-1, old->st_gid) == 0;
@@ -177,7 +177,7 @@ static gs_status open_temporary(gs_file_writer *w, size_t size) {
     struct stat old;
     bool replaces = stat(w->path, &old) == 0;
     clean_beside(w->path);
-    /* Private until it has the rights of the file it replaces; the umask limits the rights of a new file. */
+    /* A replacement is private until it has the old file's rights; the umask limits the rights of a new file. */
     int fd = make_temporary(w->path, replaces ? 0600 : 0666, w->temporary, size), error = errno;
     if (fd >= 0) {
         if (replaces) keep_rights(fd, &old);
@@ -196,7 +196,7 @@ gs_status gs_file_writer_open(const char *path, gs_file_writer *w) {
     *w = (gs_file_writer){0};
     GS_TRY(check_target(path));
     w->given = strdup(path);
-    w->path = realpath(path, NULL); /* a link stays, and its target is replaced */
+    w->path = realpath(path, NULL); /* a link stays; its target is replaced */
     if (!w->path) w->path = strdup(path);
     size_t size = (w->path ? strlen(w->path) : 0) + MORE;
     w->temporary = malloc(size);
@@ -227,7 +227,7 @@ bool gs_file_is_same(const char *a, const char *b) {
     return stat(a, &s) == 0 && stat(b, &t) == 0 && s.st_dev == t.st_dev && s.st_ino == t.st_ino;
 }
 
-/* The first bytes and the file name extension for each kind. */
+/* The first bytes and the file name extension of each kind. */
 static const struct {
     const char *what, *format, *ending, *begins[4];
 } kinds[] = {
@@ -243,7 +243,7 @@ static bool begins_as(const char begin[16], size_t bytes, gs_file_kind kind) {
     return kind == GS_FILE_WEIGHTS && bytes > 8 && begin[7] == 0 && begin[8] == '{';
 }
 
-/* Reject names of other formats: programs would report a damaged file. */
+/* Reject names of other formats, because other programs would report a damaged file. */
 static gs_status check_name(const char *path, gs_file_kind kind) {
     static const char *const known[] = {".safetensors", ".npy",  ".html",  ".pt",   ".pth",  ".bin", ".onnx",
                                         ".h5",          ".hdf5", ".keras", ".ckpt", ".gguf", ".pb",  ".pkl",
@@ -331,16 +331,16 @@ void gs_file_remove_folder(const char *path) {
 
 /* ---- files that come with gradsum ---- */
 
-enum { SEEN = 700 /* bytes of the list of paths tried, for the message */ };
+enum { SEEN = 700 /* bytes for the list of paths tried, in the message */ };
 
-/* path = FOLDER/RELATIVE. False: it is missing, or longer than `size`. */
+/* path = FOLDER/RELATIVE. False: no such file, or the path is longer than `size`. */
 static bool look(const char *folder, const char *relative, char seen[SEEN], char *path, size_t size) {
     if (snprintf(path, size, "%s/%s", folder, relative) < (int)size && access(path, F_OK) == 0) return true;
     gs_append(seen, SEEN, "%s%s/%s", *seen ? ", " : "", folder, relative);
     return false;
 }
 
-/* Only in gradsum's own source tree: other programs may have a folder "cl" too. */
+/* Look only in gradsum's own source tree, because other programs may have a folder "cl" too. */
 static bool look_in_tree(const char *tree, const char *relative, char seen[SEEN], char *path, size_t size) {
     return look(tree, "src/gradsum.h", seen, path, size) && look(tree, relative, seen, path, size);
 }
@@ -352,16 +352,16 @@ gs_status gs_file_of_gradsum(const char *relative, char *path, size_t size) {
     folder[length > 0 ? length : 0] = '\0';
     for (int up = 0; up < LEVELS && (slash = strrchr(folder, '/')); up++) {
         *slash = '\0';
-        /* In a build folder: build/gradsum, or deeper (build/lessons/07/gradsum). A build folder outside the source
-         * tree (make B=DIR) holds a link to it. */
+        /* The program is in a build folder, as build/gradsum or deeper (build/lessons/07/gradsum). A build folder
+         * outside the source tree (make B=DIR) holds a link to the tree. */
         snprintf(place, sizeof place, "%s/source-tree", folder);
         if (access(place, F_OK) == 0 && look_in_tree(place, relative, seen, path, size)) return GS_OK;
         if (look_in_tree(folder, relative, seen, path, size)) return GS_OK;
-        /* Installed: PREFIX/bin/gradsum and PREFIX/share/gradsum, for any PREFIX. */
+        /* The program is installed: PREFIX/bin/gradsum uses PREFIX/share/gradsum, for any PREFIX. */
         snprintf(place, sizeof place, "%s/share/gradsum", folder);
         if (up == 1 && look(place, relative, seen, path, size)) return GS_OK;
     }
-    /* Another program that uses the installed library. */
+    /* The program is another one, which uses the installed library. */
     if (look(GS_PREFIX "/share/gradsum", relative, seen, path, size)) return GS_OK;
     return gs_fail(GS_E_FILE, "cannot find gradsum's own '%s'; looked for %s", relative, seen);
 }

@@ -9,7 +9,7 @@
 
 enum { HEAD = 512, ZIP_NAME_LENGTH = 26, ZIP_NAME = 30 };
 
-/* A kind of file: those that contain `begin` at byte `at`. */
+/* A kind of file, recognized by the bytes `begin` at offset `at`. */
 typedef struct kind {
     size_t at, length;
     const char *begin;
@@ -52,7 +52,7 @@ static const gs_foreign *kind_of_zip(const char *head, size_t bytes) {
                                                              : &zip;
 }
 
-/* Looks for "<!DOCTYPE html>", "<html lang=...>", after white space and a byte order mark. */
+/* True for "<!DOCTYPE html>", "<html lang=...>" and so on, after a byte order mark and white space. */
 static bool is_html(const char *head, size_t bytes) {
     static const char *const tags[] = {"<!doctype html", "<html", "<head"};
     size_t at = bytes >= 3 && memcmp(head, "\xef\xbb\xbf", 3) == 0 ? 3 : 0;
@@ -73,7 +73,7 @@ const gs_foreign *gs_foreign_of(const void *data, size_t bytes) {
             memcmp(head + kinds[i].at, kinds[i].begin, kinds[i].length) == 0)
             return &kinds[i].is;
     if (bytes >= 4 && memcmp(head, "PK\3\4", 4) == 0) return kind_of_zip(head, bytes);
-    /* protocols 2 to 5, then an instruction, where a safetensors file has a 0 */
+    /* protocol 2 to 5, then an instruction; a safetensors file has a 0 there */
     if (bytes >= 3 && head[0] == '\x80' && head[1] >= 2 && head[1] <= 5 && head[2]) return &pickle;
     return is_html(head, bytes) ? &html : NULL;
 }
@@ -83,7 +83,7 @@ gs_status gs_foreign_fail(const gs_foreign *f, const char *path, const char *wan
     return gs_fail(GS_E_FORMAT, "%s is %s, not %s; %s", path, f->what, wanted, f->todo);
 }
 
-/* Errors here are ignored, so that the message of `status` remains. */
+/* Errors in opening the file are ignored, so that the message of `status` remains. */
 gs_status gs_foreign_explain(gs_status status, const char *path, const char *wanted) {
     char head[HEAD];
     if (status != GS_E_FORMAT && status != GS_E_FILE) return status;

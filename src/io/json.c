@@ -29,7 +29,7 @@ gs_status gs_json_object(const char *where, const char *text, size_t length, cJS
     return gs_fail(GS_E_FORMAT, "%s is not a JSON object, such as {\"a\": 0}", where);
 }
 
-/* Escape each byte that is not UTF-8; such bytes occur only in strings. */
+/* Escape each byte that is not part of valid UTF-8; such bytes occur only in strings. */
 static char *escaped(char *text) {
     enum { LONGEST = 5 };
     char *out = malloc(LONGEST * strlen(text) + 1), *to = out;

@@ -5,8 +5,8 @@
  *
  *     {"event": "run", "batch": 64, "reached": true, "loss": null}
  *
- * JSON has no infinity and no NaN: such numbers become null, as does a NULL text. A comparison in C is an int and
- * becomes a number; cast it to bool for true or false. If memory runs out, fields are missing. */
+ * JSON has no infinity and no NaN: such numbers become null, as does a NULL text. A comparison in C is an int, so it
+ * becomes a number; cast it to bool to get true or false. If memory runs out, fields are missing. */
 #pragma once
 
 #include <cjson/cJSON.h>
@@ -41,19 +41,19 @@ cJSON *gs_json_same(cJSON *);
 #define GS_JSON_ARRAY(...)                                                                                   \
     gs_json_array(sizeof((cJSON *[]){__VA_ARGS__}) / sizeof(cJSON *), (cJSON *const[]){__VA_ARGS__})
 
-cJSON *gs_json_add(cJSON *object, const gs_json_field *fields); /* ended by a NULL name */
+cJSON *gs_json_add(cJSON *object, const gs_json_field *fields); /* the last has a NULL name */
 cJSON *gs_json_array(size_t count, cJSON *const *items);
 
-/* cJSON_ParseWithLengthOpts for any locale and several threads: cJSON itself stores the position of its last error in a
- * global variable. `end` may be NULL. */
+/* Like cJSON_ParseWithLengthOpts, but for any locale and for several threads (cJSON stores the position of its last
+ * error in a global variable). `end` may be NULL. */
 cJSON *gs_json_parse(const char *text, size_t length, const char **end);
 
-/* Parse a whole text, followed by a 0, as one object; `where` is for messages. Free *json even after a failure.
+/* Parse a whole text, which a 0 follows, as one object; `where` is for messages. Free *json even after a failure.
  * GS_E_FORMAT. */
 gs_status gs_json_object(const char *where, const char *text, size_t length, cJSON **json);
 
-/* The text of the JSON value, to be freed; NULL: no memory. The same in any locale, and always UTF-8: other bytes in a
- * string, such as a path, become \xNN as in messages. */
+/* The JSON value as text, to be freed; NULL: out of memory. It is the same in any locale, and always UTF-8: other bytes
+ * in a string, such as a path, become \xNN as in messages. */
 char *gs_json_to_text(const cJSON *, bool indented);
 
 /* A number rounded to `digits` digits: 0.01235 instead of 0.0123456001281738. */

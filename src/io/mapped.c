@@ -12,7 +12,7 @@
 const char *gs_mapped_folder(const char *folder) {
     if (folder) return folder;
     const char *set = getenv("TMPDIR");
-    return set && *set ? set : "/var/tmp"; /* /tmp is often in memory */
+    return set && *set ? set : "/var/tmp"; /* not /tmp, which is often in memory */
 }
 
 bool gs_mapped_is_memory(const char *folder) {

@@ -11,7 +11,7 @@
 
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "the file holds floats as they lie in memory");
 
-enum { MAGIC = 6, START = 12 /* bytes before the text: 10 in version 1.0 */, MOST_TEXT = 1 << 20 };
+enum { MAGIC = 6, START = 12 /* bytes before the text, but 10 in version 1.0 */, MOST_TEXT = 1 << 20 };
 
 /* A file being read. */
 typedef struct reader {
@@ -45,7 +45,7 @@ static gs_status damaged(const reader *r, const char *at) {
         r->path, gs_printable(rest));
 }
 
-/* "<f4": byte order, kind of number, bytes. */
+/* Read a type such as "<f4": byte order, kind of number, bytes. */
 static gs_status read_type(reader *r, const char *type) {
     const char order = type[0], kind = order ? type[1] : '\0', *digits = kind ? type + 2 : "";
     const bool number = strchr("uif", kind) && kind && strlen(digits) == 1 && strchr("1248", *digits);
@@ -64,7 +64,7 @@ static gs_status read_type(reader *r, const char *type) {
     return GS_OK;
 }
 
-/* "60000, 28, 28), }". A number that does not fit becomes the largest one: no file has so many elements. */
+/* Read a shape such as "60000, 28, 28), }". A number that is too large becomes the largest one: no file is so long. */
 static gs_status read_shape(reader *r, const char *at) {
     gs_npy *a = r->out;
     int length = 0;
@@ -144,7 +144,7 @@ static gs_status read_header(reader *r) {
     return status;
 }
 
-/* The bytes of all elements. Overflow is checked, and a file too short for them fails before memory is allocated. */
+/* The bytes of all elements, checked for overflow. A file too short for them fails before memory is allocated. */
 static gs_status check_sizes(const reader *r, size_t *bytes) {
     gs_npy *a = r->out;
     const gs_npy_text text = gs_npy_describe(a);

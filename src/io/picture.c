@@ -1,4 +1,4 @@
-/* Both libraries report errors with a longjmp to the calling function. */
+/* libjpeg and libpng report errors with a longjmp to the function that called them. */
 #include "io/picture.h"
 
 #include <setjmp.h>
@@ -25,7 +25,7 @@ static gs_status check_size(const char *kind, unsigned long width, unsigned long
 /* ---- JPEG ---- */
 
 enum {
-    MOST_SCANS = 200,     /* in a progressive file: each is a pass over all pixels; 10 are usual */
+    MOST_SCANS = 200,     /* in a progressive file; each is a pass over all pixels, and 10 are usual */
     MOST_MEMORY = 1 << 30 /* for the decoder, which holds a progressive file until its last scan */
 };
 
@@ -45,7 +45,7 @@ static void end_jpeg(j_common_ptr info) {
     longjmp(d->failed, 1);
 }
 
-/* Warnings that concern intact pictures. After any other, the decoder has invented pixels. */
+/* True for a warning about an intact picture. After any other warning, the decoder has invented pixels. */
 static bool is_harmless(int code) {
     return code == JWRN_EXTRANEOUS_DATA || code == JWRN_ADOBE_XFORM || code == JWRN_JFIF_MAJOR ||
            code == JWRN_NOT_SEQUENTIAL || code == JWRN_TOO_MUCH_DATA || code == JWRN_BOGUS_ICC;
@@ -128,7 +128,7 @@ static int times(int a, int b) {
     return (product + (product >> 8)) >> 8;
 }
 
-/* Inverted: 0 is full ink. red = c k / 255, rounded as in Pillow. */
+/* CMYK is inverted, so 0 is full ink: red = c k / 255, rounded as in Pillow. */
 static void rgb_of_cmyk(const unsigned char *from, unsigned char *to, int width) {
     for (int j = 0; j < width; j++)
         for (int c = 0; c < 3; c++) {
@@ -170,7 +170,7 @@ static gs_status decode_jpeg(jpeg_decoder *d, unsigned char *to, int width, int 
 enum {
     MOST_CHUNK =
         8 << 20,      /* bytes in one chunk besides the picture, such as text: libpng unpacks some of them */
-    MOST_CHUNKS = 100 /* chunks kept */
+    MOST_CHUNKS = 100 /* maximum number of chunks kept */
 };
 
 typedef struct png_decoder {

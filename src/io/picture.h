@@ -1,14 +1,14 @@
-/* Decodes pictures to red, green and blue bytes: JPEG with libjpeg-turbo, PNG with libpng.
+/* Decode pictures to red, green and blue bytes: JPEG with libjpeg-turbo, PNG with libpng.
  *
- * A file's first bytes decide its format, not its name. Decoded bytes equal those of Pillow's convert("RGB"), which
+ * A file's first bytes determine its format, not its name. Decoded bytes equal those of Pillow's convert("RGB"), which
  * torchvision's ImageFolder uses: grey becomes three equal channels, and palette indices become their colours; CMYK and
  * YCCK are read as Adobe writes them, inverted; 16-bit values are cut to the upper 8 bits; alpha is dropped. EXIF's
  * orientation is ignored, as in torchvision.
  *
  * Sizes are checked before memory is allocated: at most GS_PICTURE_SIDE on a side and GS_PICTURE_PIXELS in all.
  *
- * A file counts as damaged even if its decoder only warns of missing or wrong data: the lower part of a truncated JPEG
- * would be grey. */
+ * A file counts as damaged even if its decoder only warns of missing or wrong data. Otherwise, the lower part of a
+ * truncated JPEG would be grey. */
 #pragma once
 
 #include <stdbool.h>
@@ -31,8 +31,8 @@ void gs_picture_reader_free(gs_picture_reader *); /* NULL is allowed */
  * too large; the message omits the file's name. */
 gs_status gs_picture_begin(gs_picture_reader *, const void *data, size_t bytes, int *width, int *height);
 
-/* Decode that picture to rgb[height][width][3], followed by a byte so that each pixel can be read as four bytes. The
- * result belongs to the reader and is valid until the next call. A JPEG is shrunk by the factor `shrink`, 1, 2, 4 or 8,
- * which saves time; *width and *height are the new size, rounded up. A PNG keeps its size. GS_E_FORMAT, GS_E_MEMORY. */
+/* Decode that picture to rgb[height][width][3], followed by one byte, so that each pixel can be read as four. The
+ * reader owns the result, which is valid until the next call. A JPEG is shrunk by the factor `shrink` (1, 2, 4 or 8),
+ * which saves time; *width and *height: the new size, rounded up. A PNG is not shrunk. GS_E_FORMAT, GS_E_MEMORY. */
 gs_status gs_picture_decode(gs_picture_reader *, int shrink, const unsigned char **rgb, int *width,
                             int *height);

@@ -12,8 +12,8 @@
 #include "core/nettle.h"
 #include "core/shard.h"
 
-/* Opening a FIFO blocks until its other end opens, and reading a terminal blocks until a line is typed. O_NONBLOCK
- * prevents both until the kind of file is known. */
+/* Opening a FIFO blocks until its other end is opened, and reading a terminal blocks until a line is typed. O_NONBLOCK
+ * prevents both until the kind of the file is known. */
 gs_status gs_file_open(const char *path, int *fd, uint64_t *size) {
     struct stat s;
     *fd = open(path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
@@ -85,13 +85,13 @@ gs_status gs_unzip(const char *name, const void *data, size_t bytes, size_t size
     z_stream z = {.next_in = (Bytef *)(uintptr_t)data, .avail_in = (uInt)bytes, .avail_out = (uInt)size};
     GS_TRY(GS_NEW(*text, size, "%zu bytes of %s", size, name));
     z.next_out = (Bytef *)*text;
-    const int begun = inflateInit2(&z, 15 + 16), all = inflate(&z, Z_FINISH); /* 16: gzip's header */
+    const int begun = inflateInit2(&z, 15 + 16), all = inflate(&z, Z_FINISH); /* 16: with gzip's header */
     inflateEnd(&z);
     const bool good = begun == Z_OK && all == Z_STREAM_END && z.total_out == size;
     return ended(good ? GS_OK : gs_fail(GS_E_FORMAT, "%s: damaged gzip stream", name), text, size);
 }
 
-/* Opens a stream that unzips; it copies files without gzip's first bytes unchanged. */
+/* Open a stream that unzips. Files without gzip's first bytes are read unchanged. */
 static gs_status open_zipped(const char *path, gzFile *f, int *fd, uint64_t *size) {
     GS_TRY(gs_file_open(path, fd, size));
     *f = gzdopen(*fd, "rb");
@@ -105,19 +105,19 @@ gs_status gs_file_unzip_head(const char *path, void *head, size_t most, size_t *
     int fd;
     uint64_t size;
     GS_TRY(open_zipped(path, &f, &fd, &size));
-    *bytes = gzfread(head, 1, most, f); /* gs_file_unzip reports damage */
+    *bytes = gzfread(head, 1, most, f); /* damage is left to gs_file_unzip to report */
     gzclose(f);
     return GS_OK;
 }
 
-/* True if the file ends with a stream's CRC and length, or with zeros. zlib ignores everything after a stream. */
+/* True if the file ends with a stream's CRC and length, or with zeros. zlib ignores all that follows a stream. */
 static bool is_end(int fd, uint64_t size, const char *text, size_t bytes) {
     uint32_t end[2] = {0}; /* little-endian, like this machine */
     if (pread(fd, end, sizeof end, (off_t)(size - sizeof end)) < (ssize_t)sizeof end) return false;
     return end[1] <= bytes && crc32_z(0, (const Bytef *)text + bytes - end[1], end[1]) == end[0];
 }
 
-/* Read to the end, but at most one byte more than `most`. The first allocation fits a file that is not gzipped. */
+/* Read to the end, but at most one byte more than `most`. The first allocation suffices if the file is not gzipped. */
 static gs_status read_zipped(gzFile f, int fd, const char *path, uint64_t size, size_t most, char **text,
                              size_t *bytes) {
     const bool plain = gzdirect(f);

@@ -1,5 +1,5 @@
-/* A pass: forward to the logits, their loss, which is added to the tail of the gradients, and backward. Also: clearing
- * gradients before a step, and updating the layers' state after it. */
+/* A pass: forward to the logits, the loss, which is added to the tail of the gradients, and backward. Also clears
+ * gradients before a step, and updates the layers' state after it. */
 #include "parallel/tensor.h"
 #include "model/model.h"
 
@@ -16,12 +16,12 @@ gs_status gs_model_forward(gs_model *m, const gs_pass *pass, gs_mem x, gs_mem *l
 
 /* ---- loss ---- */
 
-/* The floats that the outputs should approach: the targets, or the one-hot labels. */
+/* The floats that the outputs should approach: the targets themselves, or one-hot labels. */
 static gs_mem targets_of(const gs_model *m, gs_mem targets) {
     return m->loss == GS_REGRESSION ? targets : m->target;
 }
 
-/* Label smoothing is only for training: a test loss uses the unsmoothed labels. */
+/* Label smoothing is only for training; a test loss uses the unsmoothed labels. */
 static float smoothing_of(const gs_model *m, const gs_pass *pass) {
     return pass->training ? m->label_smoothing : 0;
 }
@@ -62,7 +62,7 @@ static gs_status backward_of_parts(gs_model *m, const gs_pass *pass, gs_mem targ
 
 /* ---- the general loss, and backward ---- */
 
-/* A bad label would make operators read outside their rows. Data sets are checked before (gs_model.knows_labels). */
+/* A bad label would make operators read outside a row. Data sets are checked in advance (gs_model.knows_labels). */
 static gs_status check_labels(const gs_model *m, gs_mem labels, size_t rows) {
     const gs_backend *ops = m->device->ops;
     const int classes = gs_model_whole(m)->out.c;
@@ -93,8 +93,8 @@ gs_status gs_model_loss(gs_model *m, const gs_pass *pass, gs_mem logits, gs_mem 
     return ops->mean_squared_error_forward(m->device, stats, logits, targets_of(m, targets), rows, m->out.c);
 }
 
-/* dlogits, the gradient of the *sum* over the samples of -log softmax(logits)[label] (label smoothing: backend.h), or
- * of mean((logits - target)^2). */
+/* Compute dlogits: the gradient of -log softmax(logits)[label] (label smoothing: backend.h) or of mean((logits -
+ * target)^2), *summed* over the samples. */
 static gs_status backward_of_loss(gs_model *m, const gs_pass *pass, gs_mem logits, gs_mem targets) {
     const gs_backend *ops = m->device->ops;
     size_t rows = pass->n * (size_t)gs_model_targets(m);

@@ -10,7 +10,7 @@ struct gs_generator {
     gs_model *model;
     gs_sampling sampling;
     size_t texts, context;
-    int vocabulary; /* the number of tokens, and of logits */
+    int vocabulary; /* the number of different tokens, and of logits */
     int known;      /* tokens 0 .. known - 1 may be drawn */
     int *window;    /* (texts, context): the tokens that the model sees */
     size_t count;   /* tokens per text in the window ... */
@@ -104,7 +104,7 @@ void gs_generator_free(gs_generator *g) {
 
 /* ---- the draw ---- */
 
-/* Maps floats to integers in the same order; 0 is below all of them. */
+/* Map a float to an integer, preserving the order; 0 is below all of them. */
 static uint32_t order_of(float x) {
     uint32_t bits;
     memcpy(&bits, &x, sizeof bits);
@@ -117,7 +117,7 @@ static int count_from(const float *x, int count, uint32_t least) {
     return found;
 }
 
-/* The lower limit for tokens to draw from: order_of the top_k-th largest x, found bit by bit. */
+/* Tokens at or above this limit may be drawn: order_of the top_k-th largest x, found bit by bit. */
 static uint32_t limit_of(const float *x, int count, int top_k) {
     uint32_t limit = 0;
     for (uint32_t bit = 1u << 31; bit && top_k > 0 && top_k < count; bit >>= 1)
@@ -146,7 +146,7 @@ int gs_sample(const gs_sampling *s, const float *x, int count, uint64_t text, ui
     double all = 0, sum = 0;
     for (int round = 0; round < 2; round++) {
         const double target = all * (round ? uniform(s->seed, text, token) : 0);
-        int equal = s->top_k - count_from(x, count, limit + 1); /* the first `equal` at the limit count */
+        int equal = s->top_k - count_from(x, count, limit + 1); /* how many at the limit may be drawn */
         for (int i = 0; i < count; i++) {
             const uint32_t order = order_of(x[i]);
             if (order < limit || (order == limit && --equal < 0)) continue;
@@ -157,7 +157,7 @@ int gs_sample(const gs_sampling *s, const float *x, int count, uint64_t text, ui
                 return i;
         }
     }
-    return best; /* not reached: u < 1, and both rounds compute the same sum */
+    return best; /* not reached, since u < 1, and both rounds compute the same sum */
 }
 
 /* ---- use ---- */
@@ -182,7 +182,7 @@ void gs_generator_know(gs_generator *g, int known) {
     g->known = known;
 }
 
-/* Process the new tokens and compute the logits for the last token of each text. */
+/* Process the new tokens, and compute the logits after the last token of each text. */
 static gs_status run(gs_generator *g) {
     gs_device *d = g->model->device;
     const size_t tokens = g->count - g->past, outputs = (size_t)g->vocabulary;

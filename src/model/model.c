@@ -25,7 +25,7 @@ static gs_status collect_state(gs_layer *l, void *context) {
     return GS_OK;
 }
 
-/* Texts from files may have several lines; they are shown and saved as one. */
+/* Make a text one line: texts from files may have several lines, but are shown and saved as one. */
 static void one_blank(char *text) {
     char *to = text;
     for (const char *from = text; *from; from++) {
@@ -83,14 +83,14 @@ static gs_status allocate(gs_model *m, size_t floats, gs_mem *out) {
     return gs_alloc(m->device, GS_MEMORY_ACTIVATIONS, floats * sizeof(float), out);
 }
 
-/* An array of the length of the weights plus `more` floats. The ledger counts the layers' state in it as state. */
+/* Allocate an array as long as the weights plus `more` floats. The ledger counts the layers' state in it as state. */
 static gs_status allocate_like_weights(gs_model *m, gs_memory_kind kind, size_t more, gs_mem *out) {
     GS_TRY(gs_alloc(m->device, kind, (m->saved + more) * sizeof(float), out));
     gs_ledger_tail(&m->device->memory, out->base, GS_MEMORY_STATE, (m->saved - m->params) * sizeof(float));
     return GS_OK;
 }
 
-/* If operators cannot access offloaded memory, the layers' state stays on the device, and weights are fetched into
+/* If operators cannot access offloaded memory, the layers' state stays on the device, and the weights are fetched into
  * windows (offload.h). */
 static gs_status offload_weights(gs_model *m) {
     gs_device *d = m->device;
@@ -133,7 +133,7 @@ static gs_status bind(gs_model *m) {
 
 static gs_status write_initial_values(gs_model *m, uint64_t seed) {
     float *host;
-    if (!m->undivided && !m->offloaded_weights) { /* in place: a copy would be as large as the model */
+    if (!m->undivided && !m->offloaded_weights) { /* in place: a copy would be as big as the model */
         GS_TRY(gs_model_map_weights(m, &host));
         gs_model_initial_values(m, seed, host);
         return gs_model_unmap_weights(m, host);

@@ -15,11 +15,11 @@
 /* ---- words ---- */
 
 /* A word ends at a space or at one of the signs , ( ) | ; =. In the body of a block, a word that names a parameter is
- * replaced by its value: the rules that read words need not know about blocks. */
+ * replaced by its value, so the rules that read words need not know about blocks. */
 
 enum {
-    NUMBER_MOST = 1000000, /* the largest number */
-    BLOCK_PARAMS = 8,      /* maximum parameters of a block */
+    NUMBER_MOST = 1000000, /* maximum value of a number */
+    BLOCK_PARAMS = 8,      /* maximum number of parameters of a block */
 };
 
 /* A word of the text, without a final '\0'. */
@@ -76,7 +76,7 @@ static void words_advance(text_words *w) {
         }
 }
 
-/* Start reading at `from` in words->text. */
+/* Start reading at `from` in w->text. */
 static void words_begin(text_words *w, const char *from) {
     w->next = from;
     words_advance(w);
@@ -86,7 +86,7 @@ static bool word_is(text_word word, const char *text) {
     return word.at && word.length == strlen(text) && memcmp(word.at, text, word.length) == 0;
 }
 
-/* True for a sign. The end of the text is neither a word nor a sign. */
+/* True for a sign; the end of the text is neither a word nor a sign. */
 static bool word_is_sign(text_word word) {
     return word.length > 0 && is_sign(*word.at);
 }
@@ -126,7 +126,7 @@ static gs_status GS_PRINTF(2, 3) words_wrong(const text_words *w, const char *fo
     return gs_fail(GS_E_MODEL, "model text: %s: %s", place, problem);
 }
 
-/* "did you mean relu? " for the nearest of `words` (ended by NULL), if one is near enough; else "". */
+/* out = "did you mean relu? " for the nearest of `words` (ended by NULL), if one is near enough; else "". */
 static void words_suggest(const text_words *w, const char *const *words, char *out, size_t size) {
     const char *nearest = gs_nearest(w->here.at, w->here.length, words);
     out[0] = '\0';
@@ -163,7 +163,7 @@ static gs_status words_count(text_words *w, const char *what, int *out) {
     return GS_OK;
 }
 
-/* K or HxW, both at least `least`. */
+/* Read K or HxW; each number must be at least `least`. */
 static gs_status words_size(text_words *w, const char *what, int least, size2d *out) {
     const char *at = w->here.at, *x = w->here.length ? memchr(at, 'x', w->here.length) : NULL;
     size_t first = x ? (size_t)(x - at) : w->here.length;
@@ -176,7 +176,7 @@ static gs_status words_size(text_words *w, const char *what, int least, size2d *
     return GS_OK;
 }
 
-/* Digits, with at most one point. */
+/* Read digits, with at most one point. */
 static bool decimal(text_word word, float *out) {
     const char *end = word.at;
     double value = 0;
@@ -192,7 +192,7 @@ static gs_status words_chance(text_words *w, const char *what, float *out) {
     return GS_OK;
 }
 
-/* A decimal from 0.0001 to 100. */
+/* Read a decimal from 0.0001 to 100. */
 static gs_status words_decimal(text_words *w, const char *what, float *out) {
     if (!decimal(w->here, out) || !(*out >= 1e-4f && *out <= 100))
         return words_wrong(w, "expected %s: a decimal from 0.0001 to 100, such as 0.02", what);
@@ -224,7 +224,7 @@ bool gs_model_is_language(const char *name_or_text) {
     return is_language(gs_model_named(name_or_text));
 }
 
-/* The number in the model's text that the 96 of "gpt 96" or the 100 of "resnet20 100" replaces. */
+/* Where the model's text holds the number that the 96 of "gpt 96" or the 100 of "resnet20 100" replaces. */
 static const char *number_in(const gs_named_model *m) {
     static const char before[] = "embedding ";
     return is_language(m) ? strstr(m->text, before) + sizeof before - 1 : strrchr(m->text, ' ') + 1;
@@ -259,12 +259,12 @@ enum { BLOCKS_MOST = 64 };
 typedef struct parser {
     text_words words;
     text_block block[BLOCKS_MOST];
-    int blocks; /* visible blocks: those defined earlier */
+    int blocks; /* number of visible blocks: those defined earlier */
     int depth, layers;
     int uses; /* uses of blocks so far */
 } parser;
 
-/* Enter a level of parentheses or blocks; fails if there are too many. */
+/* Enter a level of parentheses or blocks; fails if there are too many levels. */
 static gs_status go_deeper(parser *);
 /* A list of layers as a `sequential`, up to the first word that cannot continue it. */
 static gs_status parse_model(parser *, const char *end, gs_layer **net);
@@ -367,9 +367,9 @@ static gs_status parse_residual(parser *p, gs_layer **l) {
 #define WORD(name, what) {#name, #name, NULL, gs_##name, what},
 #define NUMBER(name, type, read, usage, expected, what) {#name, usage, parse_##name, NULL, what},
 
-enum { WORDS_MOST = 40 }; /* layers' words, including callers' own */
+enum { WORDS_MOST = 40 }; /* maximum number of layers' words, including callers' own */
 
-/* Each layer's word, and the rule for its arguments or, if it has none, its constructor. A NULL word ends the rows. */
+/* Each layer's word, and the rule for its arguments or, if it has none, its constructor. A NULL word ends the table. */
 static struct {
     const char *word, *usage;
     gs_status (*parse)(parser *, gs_layer **);
@@ -481,7 +481,7 @@ static const char *const options[] = {"stride", "pad",  "groups", "dilation", "n
                                       "std",    "tanh", "causal", NULL},
                          *const no_options[] = {NULL};
 
-/* After a layer: a comma, or the end of this model. */
+/* Check that a comma or the end of this model follows a layer. */
 static gs_status check_layer_ends(const parser *p, const char *end, int kind) {
     if (is_end(p)) return GS_OK;
     char hint[64];
@@ -518,7 +518,7 @@ gs_status gs_model_add_layer(const char *word, gs_layer *(*make)(void)) {
 
 enum {
     MAX_DEPTH = 32,     /* of parentheses and nested blocks; each is a level of recursion */
-    MAX_LAYERS = 10000, /* in a text, counting repetitions */
+    MAX_LAYERS = 10000, /* maximum in a text, counting repetitions */
 };
 
 /* A growing list. */
@@ -551,7 +551,7 @@ static gs_status go_deeper(parser *p) {
     return words_wrong(&p->words, "parentheses and blocks are nested more than %d deep", MAX_DEPTH);
 }
 
-/* "3 x ITEM" or "3 x ( LIST )": parse the text after x 3 times. */
+/* For "3 x ITEM" or "3 x ( LIST )", parse the text after x 3 times. */
 static gs_status parse_repeated(parser *p, const char *end, int times, list *a) {
     words_advance(&p->words);
     words_advance(&p->words);
@@ -571,7 +571,7 @@ static gs_status parse_repeated(parser *p, const char *end, int times, list *a) 
     return GS_OK;
 }
 
-/* "same 16": the layers of the block's body, with 16 as its parameter. */
+/* For "same 16", add the layers of the block `same`, with 16 as its parameter. */
 static gs_status parse_block(parser *p, const char *end, int number, list *a) {
     text_block *block = &p->block[number];
     text_words body = {.text = p->words.text, .block = block};
@@ -591,7 +591,7 @@ static gs_status parse_block(parser *p, const char *end, int number, list *a) {
     const int named = p->blocks, first = a->count, use = ++p->uses;
     GS_TRY(go_deeper(p));
     p->words = body;
-    p->blocks = number; /* a block sees only earlier blocks, so none contains itself */
+    p->blocks = number; /* a block sees only earlier blocks, so none can contain itself */
     words_begin(&p->words, block->body);
     GS_TRY(parse_list(p, "';'", a));
     if (!word_is(p->words.here, ";")) return words_wrong(&p->words, "expected ',' or ';'");
@@ -638,7 +638,7 @@ static gs_status parse_model(parser *p, const char *end, gs_layer **net) {
 
 /* ---- the blocks before the model ---- */
 
-/* An unused word, for the name or a parameter of block `b`. */
+/* Read a word that is not yet in use, for the name or a parameter of block `b`. */
 static gs_status parse_new_word(parser *p, const text_block *b, const char *what, text_word *out) {
     const text_word here = p->words.here;
     bool letter =
@@ -654,7 +654,7 @@ static gs_status parse_new_word(parser *p, const text_block *b, const char *what
     return GS_OK;
 }
 
-/* After "block": "NAME PARAM ... = body ;". The body is parsed at each use. */
+/* Read what follows "block": "NAME PARAM ... = body ;". The body is parsed at each use. */
 static gs_status define_block(parser *p) {
     text_block b = {0};
     if (p->blocks == BLOCKS_MOST) return words_wrong(&p->words, "there are more than %d blocks", BLOCKS_MOST);
@@ -710,7 +710,7 @@ gs_status gs_model_parse(const char *name_or_text, gs_layer **net) {
 
 static void write_layer(FILE *f, const gs_layer *l);
 
-/* The grammar's "model": a sequence is written as its layers. */
+/* Write a "model" of the grammar: a sequence is written as its layers. */
 static void write_model(FILE *f, const gs_layer *l) {
     if (!gs_layer_is_sequence(l)) write_layer(f, l);
     for (int i = 0; gs_layer_is_sequence(l) && i < l->children; i++) {

@@ -10,12 +10,12 @@
  *              | NAME { WORD }                                a block's layers, each PARAM replaced by its WORD
  *     layer    = "linear" OUT ["no_bias"] [std]
  *              | "conv" OUT SIZE ["stride" SIZE] ["pad" SIZE] ["groups" G] ["dilation" SIZE] ["no_bias"] [std]
- *              | ("max_pool" | "avg_pool") SIZE ["stride" SIZE] ["pad" SIZE]      stride: by default SIZE
+ *              | ("max_pool" | "avg_pool") SIZE ["stride" SIZE] ["pad" SIZE]      the default stride is SIZE
  *              | "embedding" V D [std]                        V vectors of D numbers
  *              | "positions" [std] | "tied"
  *              | "attention" HEADS ["causal"] | "gelu" ["tanh"]
  *              | "dropout" P | ...                            one number each: GS_NUMBER_LAYERS in layer/make.h
- *              | "residual" "(" model [ "|" model ] ")"       body and shortcut; without it x itself
+ *              | "residual" "(" model [ "|" model ] ")"       body and shortcut; without a shortcut, x itself
  *              | "flatten" | "relu" | ...                     one word each: GS_WORD_LAYERS in layer/make.h
  *     std      = "std" S                                     normal initial weights with deviation S, bias 0
  *     SIZE     = K or HxW
@@ -30,10 +30,10 @@
 #include "core/shape.h"
 #include "layer/pass.h"
 
-/* A named model: "resnet20", or "resnet20 100" with another number of classes. */
+/* A named model, used as "resnet20", or as "resnet20 100" with another number of classes. */
 typedef struct gs_named_model {
     const char *name, *text;
-    const char *what; /* a line for --help in place of a long text; NULL: show the text */
+    const char *what; /* a line for --help instead of a long text; NULL: show the text */
     gs_shape in;      /* the usual images, or the tokens of the context; all 0: images of any size */
     bool torchvision; /* torchvision has the same model under this name */
 } gs_named_model;
@@ -48,18 +48,18 @@ const gs_named_model *gs_model_named(const char *name_or_text);
  * for each of them it outputs one logit per token of the vocabulary. False for texts of layers. */
 bool gs_model_is_language(const char *name_or_text);
 
-/* The full text, to be freed with free(): for "resnet20 100" resnet20's text with 100 outputs, for a text a copy.
- * GS_E_MODEL: a name followed by anything except one number. GS_E_MEMORY. */
+/* The full text, to be freed with free(). For "resnet20 100" this is resnet20's text with 100 outputs; for a text, a
+ * copy. GS_E_MODEL: a name is followed by anything except one number. GS_E_MEMORY. */
 gs_status gs_model_full_text(const char *name_or_text, char **text);
 
-/* Layer i of the grammar for --help: "linear OUT [no_bias]" and its description. False: i is too large. */
+/* Layer i of the grammar, for --help: its usage, "linear OUT [no_bias]", and its description. False: i is too large. */
 bool gs_model_layer_help(int i, const char **usage, const char **what);
 
-/* Build the layers of a name or a text: *net is a `sequential`. GS_E_MODEL: the message states the word, its number and
- * column, what was expected, and the probable intention behind a misspelt word. */
+/* Build the layers of a name or a text: *net is a `sequential`. GS_E_MODEL: the message gives the word, its number and
+ * column, what was expected, and for a misspelt word a suggestion. */
 gs_status gs_model_parse(const char *name_or_text, gs_layer **net);
 
-/* The text of a net built by constructors, to be freed with free(); NULL: no memory. Parsing it gives the same net,
+/* The text of a net built by constructors, to be freed with free(); NULL: out of memory. Parsing it gives the same net,
  * except for parts outside the grammar: the caller's own layers, which describe themselves, and sequences within
  * sequences, written in parentheses. */
 char *gs_model_text_of(const gs_layer *net);

@@ -1,5 +1,5 @@
-/* The named models. A text ends with the number of classes in the model's usual data; a language model's text has the
- * size of its vocabulary after "embedding". */
+/* The named models. A text ends with the number of classes in the model's usual data; in a language model's text, the
+ * size of its vocabulary follows "embedding". */
 #include "model/model_text.h"
 
 const gs_named_model gs_models[] = {
@@ -9,8 +9,8 @@ const gs_named_model gs_models[] = {
     /* A multi-layer perceptron. */
     {.name = "mlp", .text = "flatten, linear 512, relu, linear 256, relu, linear 10"},
 
-    /* LeNet-5 with relu and max pooling instead of its sigmoids and means. LeCun, Bottou, Bengio, Haffner,
-     * "Gradient-based learning applied to document recognition" (Proceedings of the IEEE, 1998). */
+    /* LeNet-5, with relu and max pooling instead of sigmoids and means. LeCun, Bottou, Bengio, Haffner, "Gradient-based
+     * learning applied to document recognition" (Proceedings of the IEEE, 1998). */
     {.name = "lenet",
      .text = "conv 6 5x5 pad 2, relu, max_pool 2, conv 16 5x5, relu, max_pool 2, "
              "flatten, linear 120, relu, linear 84, relu, linear 10"},
@@ -27,14 +27,14 @@ const gs_named_model gs_models[] = {
     NORMED "block same C = residual (normed C 3 1 1, relu, normed C 3 1 1), relu; "                          \
            "block down C = residual (normed C 3 2 1, relu, normed C 3 1 1 | normed C 1 2 0), relu; "
 
-/* For 32 x 32 images, with 6n + 2 layers: n = 3 and 9. */
+/* ResNets for 32 x 32 images, with 6n + 2 layers: n = 3 and 9. */
 #define SMALL(n, n_1)                                                                                        \
     BASIC "normed 16 3 1 1, relu, " n " x same 16, down 32, " n_1 " x same 32, down 64, " n_1                \
           " x same 64, global_avg_pool, flatten, linear 10"
     {.name = "resnet20", .text = SMALL("3", "2"), .what = "residual blocks, for images of 32x32"},
     {.name = "resnet56", .text = SMALL("9", "8"), .what = "the same, deeper"},
 
-/* For 224 x 224 images. */
+/* ResNets for 224 x 224 images. */
 #define STEM "normed 64 7 2 3, relu, max_pool 3 stride 2 pad 1, "
     {.name = "resnet18",
      .text = BASIC STEM "2 x same 64, down 128, same 128, down 256, same 256, down 512, same 512, "
@@ -43,7 +43,7 @@ const gs_named_model gs_models[] = {
      .in = {3, 224, 224, 0},
      .torchvision = true},
 
-    /* Three convolutions per block: to C channels, 3x3 with stride S, and to W = 4 C channels. */
+    /* Three convolutions per block: one to C channels, one of 3x3 with stride S, and one to W = 4 C channels. */
     {.name = "resnet50",
      .text = NORMED
      "block body C W S = normed C 1 1 0, relu, normed C 3 S 1, relu, normed W 1 1 0; "
@@ -66,7 +66,7 @@ const gs_named_model gs_models[] = {
      .torchvision = true},
 
 /* Radford, Wu, Child, Luan, Amodei, Sutskever, "Language models are unsupervised multitask learners" (2019). Initial
- * values are normal with deviation 0.02, or 0.02 / sqrt(2 layers) in layers that add to the residual. No dropout. */
+ * values are normal with deviation 0.02, or 0.02 / sqrt(2 layers) in layers added to the residual. No dropout. */
 #define GPT(vocabulary, layers, heads, width, width_3, width_4, gelu, std)                                   \
     "block add N = linear N std " std "; "                                                                   \
     "block layer = residual (layer_norm, linear " width_3 " std 0.02, attention " heads                      \

@@ -1,14 +1,14 @@
 /* Tensor names of other programs, derived from the positions of the layers. torchvision:
  *
  *     ResNet   conv1, bn1; layer<stage>.<block>.conv<i>, .bn<i>, .downsample.<i>; fc
- *     VGG      features.<i> up to flatten, classifier.<i> from there on
+ *     VGG      features.<i> up to flatten, classifier.<i> after it
  *
  * GPT-2 in Hugging Face's transformers:
  *
  *     wte, wpe; h.<block>.ln_1, .attn.c_attn, .attn.c_proj, .ln_2, .mlp.c_fc, .mlp.c_proj; ln_f; lm_head
  *
- * A stage of a ResNet begins with a block whose shortcut is a projection; the first stage begins with the first
- * block. */
+ * Each stage of a ResNet begins with a block whose shortcut is a projection, except the first stage, which begins with
+ * the first block. */
 #include "model/names.h"
 
 #include <stdio.h>
@@ -33,7 +33,7 @@ static gs_status no_name(const gs_layer *l) {
                    l->name, l->ops->name);
 }
 
-/* Name the tensors of one layer: "conv1" -> "conv1.weight". */
+/* Name the tensors of one layer: `as` "conv1" gives "conv1.weight". */
 static void name_layer(const naming *n, const gs_layer *l, const char *as) {
     for (int i = 0; i < n->model->saved_count; i++)
         for (int p = 0; p < l->params; p++) {
@@ -138,8 +138,8 @@ static gs_status name_gpt2_layer(const naming *n, const gs_layer *l, const char 
     return GS_OK;
 }
 
-/* Name the four layers of "residual (layer_norm, linear, attention causal, linear)" in block `block`; NULL: a layer
- * without parameters. */
+/* Name the four layers of "residual (layer_norm, linear, attention causal, linear)" in block `block`. as[i] NULL: layer
+ * i has no parameters. */
 static gs_status name_half_block(const naming *n, const gs_layer *l, int block, const char *const as[4]) {
     static const char *const kind[] = {"layer_norm", "linear", NULL, "linear"};
     const gs_layer *body = l->child[0];
@@ -179,7 +179,7 @@ static gs_status not_gpt2(const gs_layer *l, const char *found, const char *want
                    l->name, found, wanted);
 }
 
-/* GPT-2's config.json has one activation, one width and one number of heads for all blocks. `before`: the same half in
+/* GPT-2's config.json has one activation, one width and one number of heads for all blocks. before: the same half of
  * the previous block, or NULL. */
 static gs_status check_half_block(const gs_layer *half, const gs_layer *before, bool is_attention) {
     const gs_layer *body = half->child[0], *first = body->child[1], *l = body->child[2];

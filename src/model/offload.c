@@ -9,14 +9,14 @@
 typedef struct piece {
     gs_mem here;
     float *there;
-    size_t sample, whole; /* floats in a sample; in all samples, up to the end of a page */
+    size_t sample, whole; /* floats in a sample; floats in all samples, rounded up to whole pages */
 } piece;
 
 typedef struct unit {
-    piece *y; /* a part of the list of all pieces */
+    piece *y; /* its outputs, in the list of all pieces */
     int pieces;
     size_t first, params;  /* the range of its weights in the flat array */
-    const gs_param *table; /* another unit's table, tied to this unit */
+    const gs_param *table; /* another unit's table, to which this unit is tied */
     int window;            /* the window for its weights */
     bool stays;            /* always in its window */
     uint64_t number;       /* identifies its last copy */
@@ -29,7 +29,7 @@ typedef struct gs_model_offload {
     int units;
     piece *piece; /* all pieces */
     int pieces;
-    gs_mem *window; /* two, and one for each unit that stays; GS_NONE if operators work in place */
+    gs_mem *window; /* two, plus one for each unit that stays; GS_NONE if operators work in place */
     int *holds;     /* the unit whose weights a window holds; 0: none, or outdated ones */
     int windows;
     int now; /* the unit that is computing */
@@ -59,7 +59,7 @@ static gs_status move_weights(gs_model_offload *o, int i, bool fetch) {
     float *weights = o->model->offloaded_weights;
     if (!is_unit(o, i) || !weights) return GS_OK;
     unit *u = &o->unit[i];
-    if (u->table && works_in_place(o)) /* otherwise it is always in a window */
+    if (u->table && works_in_place(o)) /* otherwise the table is always in a window */
         GS_TRY(move(o, u, (gs_mem)GS_NONE, weights + u->table->at, u->table->count * sizeof(float), fetch));
     if (u->params == 0) return GS_OK;
     return move(o, u, o->window[u->window], weights + u->first, u->params * sizeof(float), fetch);
@@ -89,7 +89,7 @@ static gs_status hint(gs_model_offload *o, int i, bool fetch) {
     return move_y(o, i, 0, fetch);
 }
 
-/* A unit reads the previous unit's y. Units left in memory by an inference are offloaded when the first one begins. */
+/* A unit reads the previous unit's y. Units that an inference left in memory are offloaded when unit 1 begins. */
 static gs_status begin_in_place(gs_model_offload *o, int i, bool backward) {
     const bool first = i == 1 && !backward;
     for (int k = o->units; first && k > 2 && k > o->units - 2; k--) GS_TRY(hint(o, k, false));
@@ -110,7 +110,7 @@ static gs_status fetch_weights(gs_model_offload *o, int i) {
     return move_weights(o, i, true);
 }
 
-/* Weights may have changed since they were fetched. A backward that ended early may have left copies in progress. */
+/* Weights may have changed since their fetch, and a backward that ended early may have left copies in progress. */
 static gs_status first_begins(gs_model_offload *o) {
     gs_device *d = o->model->device;
     GS_TRY(d->ops->await(d, o->last));
@@ -122,7 +122,7 @@ static gs_status first_begins(gs_model_offload *o) {
     return GS_OK;
 }
 
-/* When unit i begins, the output of unit i - 1 is complete, and that of unit i - 3 must have been moved out. */
+/* When unit i begins, the output of unit i - 1 is complete, and the output of unit i - 3 must have been moved out. */
 static gs_status begin_forward(gs_model_offload *o, const gs_pass *pass, int i) {
     if (i == 1) GS_TRY(first_begins(o));
     if (pass->training) GS_TRY(move_y(o, i - 1, pass->n, false));
@@ -138,7 +138,7 @@ static gs_status begin_backward(gs_model_offload *o, const gs_pass *pass, int i)
     return i > 1 && o->unit[i - 1].pieces ? await(o, i - 1) : GS_OK;
 }
 
-/* The stage's first layer begins a new pass. */
+/* Hook: a layer begins. The stage's first layer begins a new pass. */
 static gs_status begins(void *context, const gs_pass *pass, int child, bool backward) {
     gs_model_offload *o = context;
     gs_layer *const *l = o->model->net->child;
@@ -170,7 +170,7 @@ static gs_status look_for_table(gs_layer *l, void *context) {
     return GS_OK;
 }
 
-/* The flat array is in the order of the layers. Layers before the first unit have no weights. */
+/* Find each unit's data. The flat array is in the order of the layers. Layers before the first unit have no weights. */
 static gs_status look_at_children(gs_model_offload *o) {
     gs_layer *net = o->model->net;
     for (int c = 0; c < net->children; c++) {

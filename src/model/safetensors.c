@@ -14,7 +14,7 @@
 #include "model/names.h"
 #include "sync/wire.h" /* conversions between float formats */
 
-#define STATE_KEY "state"          /* in the metadata; without it, all tensors are weights */
+#define STATE_KEY "state"          /* in the metadata; if it is missing, all tensors are weights */
 #define BESIDE_PREFIX "optimizer." /* begins the names of tensors that are not weights */
 
 typedef enum tensor_type { TENSOR_F32, TENSOR_F16, TENSOR_BF16, TENSOR_OTHER } tensor_type;
@@ -23,8 +23,8 @@ typedef enum tensor_type { TENSOR_F32, TENSOR_F16, TENSOR_BF16, TENSOR_OTHER } t
 typedef struct file_tensor {
     const char *name;
     const cJSON *shape;
-    tensor_type type;
-    const char *dtype;   /* its type in the file; TENSOR_OTHER cannot be read */
+    tensor_type type;    /* TENSOR_OTHER: cannot be read */
+    const char *dtype;   /* the type's name in the file */
     uint64_t begin, end; /* offsets in bytes from the start of the data */
 } file_tensor;
 
@@ -36,7 +36,7 @@ typedef struct tensor_file {
     const cJSON *metadata; /* may be NULL */
     file_tensor *tensors;  /* weights, in the order of their data */
     size_t count;
-    file_tensor *extra; /* followed by a run's state (gs_extra_tensors) */
+    file_tensor *extra; /* after the weights: a run's state (gs_extra_tensors) */
     size_t extras;
 } tensor_file;
 
@@ -92,13 +92,13 @@ static gs_status read_header(tensor_file *f, uint64_t size) {
     return st;
 }
 
-/* An integer from 0 to 2^53, up to which a JSON number (a double) is exact. */
+/* True for an integer from 0 to 2^53, up to which a JSON number (a double) is exact. */
 static bool is_size(const cJSON *item) {
     double v = cJSON_IsNumber(item) ? item->valuedouble : -1;
     return v >= 0 && v <= 9007199254740992.0 && v == (double)(uint64_t)v;
 }
 
-/* "(32,1,3,3)", in `text`. */
+/* Write a shape into `text` as "(32,1,3,3)". */
 static const char *tensor_shape(const cJSON *shape, char *text, size_t size) {
     const cJSON *dim;
     size_t used = 1;
@@ -164,7 +164,7 @@ static int by_name(const void *a, const void *b) {
     return strcmp(((const file_tensor *)a)->name, ((const file_tensor *)b)->name);
 }
 
-/* Check each tensor, then all of them together: the format requires that they fill the data without overlap or gap. */
+/* Check each tensor, then all of them together, because they must fill the data without overlap or gap. */
 static gs_status read_tensors(tensor_file *f) {
     GS_TRY(GS_NEW(f->tensors, cJSON_GetArraySize(f->header), "the list of tensors of %s", f->path));
     const cJSON *item;
@@ -206,7 +206,7 @@ static int weights_first(const void *a, const void *b) {
     return s != t ? s - t : by_place(a, b);
 }
 
-/* Only the metadata tell that a file holds a run's state: a model may have a layer with the name "optimizer". */
+/* Set a run's state aside. Only the metadata tell that there is one: a model may have a layer named "optimizer". */
 static void set_aside(tensor_file *f) {
     const size_t all = f->count;
     if (!cJSON_IsString(cJSON_GetObjectItemCaseSensitive(f->metadata, STATE_KEY))) return;
@@ -230,7 +230,7 @@ static gs_status tensor_file_open(const char *path, tensor_file *f) {
 
 /* ---- match tensors and parameters by gradsum's names or other programs' names (names.h) ---- */
 
-/* The common prefix of a file's names, such as "model." in "model.0.weight": `length` bytes, the last a dot; or 0. */
+/* The common prefix of a file's names, such as "model." in "model.0.weight": `length` bytes ending in a dot, or 0. */
 typedef struct name_prefix {
     const char *text;
     size_t length;
@@ -257,18 +257,18 @@ static void match_shape(const gs_param *p, bool transposed, char *text, size_t s
         gs_append(text, size, "%s%d%s", d ? "," : "(", dims[d], d + 1 < p->ndim ? "" : ")");
 }
 
-/* Hugging Face names the output layer even if its weight is the embedding's. Its prefix is the start of the others'
- * prefix: "_orig_mod.lm_head.weight" beside "_orig_mod.transformer.wte.weight". */
+/* Hugging Face names the output layer even if its weight is the embedding's. Its prefix is only the beginning of the
+ * other tensors' prefix: "_orig_mod.lm_head.weight" beside "_orig_mod.transformer.wte.weight". */
 static const char OUTPUT[] = "lm_head.weight", TABLE[] = "wte.weight";
 
-/* The length of the prefix in a tensor's name before the model's name `of`; -1: another name. */
+/* The length of the prefix that precedes the model's name `of` in a tensor's name; -1: it is another name. */
 static int length_in_front(const char *name, const char *of) {
     size_t length = strlen(name), end = strlen(of);
     if (!gs_ends_with(name, length, of)) return -1;
     return length == end || name[length - end - 1] == '.' ? (int)(length - end) : -1;
 }
 
-/* True if `full` is the file's name for `name`. */
+/* True if `full` is the name of `name` in the file. */
 static bool is_named(const char *full, name_prefix before, const char *name) {
     const int length = length_in_front(full, name);
     if (length < 0 || (size_t)length > before.length || strncmp(full, before.text, (size_t)length) != 0)
@@ -276,7 +276,7 @@ static bool is_named(const char *full, name_prefix before, const char *name) {
     return (size_t)length == before.length || strcmp(name, OUTPUT) == 0;
 }
 
-/* Of several tensors that share memory, safetensors.torch.save_model writes one; the metadata map the others to it. */
+/* safetensors.torch.save_model writes one of several tensors that share memory; the metadata map the others to it. */
 static const file_tensor *find_tensor(const tensor_file *f, name_prefix before, const char *name) {
     const cJSON *shared = f->metadata ? f->metadata->child : NULL;
     for (size_t i = 0; i < f->count; i++)
@@ -299,13 +299,13 @@ static bool is_gpt2(const match *m) {
     return m->model->saved_count > 0 && strcmp(m->name[0].text, TABLE) == 0;
 }
 
-/* For a model with a tied output layer: the output layer's tensor, which a Hugging Face GPT-2 file may also hold. It
- * must equal the embedding's table, the model's first tensor. NULL: none, as usual. */
+/* For a model with a tied output layer: that layer's own tensor, which a Hugging Face GPT-2 file may also hold. It must
+ * equal the embedding's table, the model's first tensor. NULL: none, as usual. */
 static const file_tensor *match_tied_output(const match *m) {
     return is_gpt2(m) && !is_parameter(m, OUTPUT) ? find_tensor(m->file, m->before, OUTPUT) : NULL;
 }
 
-/* The tensor with this name, given without the prefix, or NULL. A tied table may have the output layer's name. */
+/* The tensor with this name (given without the prefix), or NULL. A tied table may have the output layer's name. */
 static const file_tensor *match_find(const match *m, const char *name) {
     const file_tensor *t = find_tensor(m->file, m->before, name);
     return t || strcmp(name, TABLE) != 0 ? t : match_tied_output(m);
@@ -319,7 +319,7 @@ static bool all_begin_with(const tensor_file *f, name_prefix before) {
     return true;
 }
 
-/* The prefix of all tensors: the shortest one before the first parameter's name. False: none. */
+/* The prefix of all tensors: the shortest that precedes the first parameter's name. False: no tensor has that name. */
 static bool find_prefix(const tensor_file *f, const char *first, name_prefix *best) {
     *best = (name_prefix){"", 0};
     bool found = false;
@@ -341,7 +341,7 @@ static bool shape_is(const file_tensor *t, const gs_param *p, bool transposed) {
 }
 
 /* nanoGPT uses GPT-2's names, but its linear layers are (out, in) as in gradsum. The shape of the first c_attn, (3n,n)
- * or (n,3n), tells: other layers may be square. */
+ * or (n,3n), tells which; other layers may be square. */
 static void find_transposed(match *m) {
     bool as_ours = false;
     for (int i = 0; i < m->model->saved_count; i++) {
@@ -371,7 +371,7 @@ static gs_status match_begin(match *m, const tensor_file *f, const gs_model *mod
     return gs_names_of(model, GS_NAMES_OWN, m->name);
 }
 
-/* Tensors that are ignored: PyTorch's num_batches_tracked in batch_norm, and GPT-2's causal masks. */
+/* True for tensors that are ignored: PyTorch's num_batches_tracked in batch_norm, and GPT-2's causal masks. */
 static bool is_left_out(const match *m, const char *name) {
     const size_t length = strlen(name);
     return gs_ends_with(name, length, ".num_batches_tracked") ||
@@ -379,7 +379,7 @@ static bool is_left_out(const match *m, const char *name) {
             (gs_ends_with(name, length, ".attn.bias") || gs_ends_with(name, length, ".attn.masked_bias")));
 }
 
-/* The same shape, or, among the weights, a table of positions with more rows. */
+/* True for the same shape or, among the weights, for a table of positions with more rows. */
 static bool shape_fits(const gs_param *p, const file_tensor *t, const char *wanted) {
     char found[200];
     if (strcmp(tensor_shape(t->shape, found, sizeof found), wanted) == 0) return true;
@@ -440,7 +440,7 @@ static const char *text_of(const cJSON *item) {
     return cJSON_IsString(item) ? item->valuestring : "";
 }
 
-/* A number in the metadata, or one for each channel, as a string. *has: whether it exists. */
+/* Read a number, or one for each channel, from a string in the metadata. *has: whether it exists. */
 static gs_status read_number(const tensor_file *f, const char *name, double low, double high,
                              gs_by_channel *out, bool *has) {
     const cJSON *item = cJSON_GetObjectItemCaseSensitive(f->metadata, name);
@@ -462,14 +462,14 @@ static gs_status read_number(const tensor_file *f, const char *name, double low,
     return GS_OK;
 }
 
-/* All characters in the order of their tokens; NULL: no memory. */
+/* All characters in the order of their tokens; NULL: out of memory. */
 static char *text_of_characters(const gs_vocabulary *v) {
     char *text = malloc(4 * (size_t)v->size + 1), *to = text;
     for (int i = 0; text && i < v->size; i++) to += gs_utf8_write(v->character[i], to);
     return text;
 }
 
-/* Token i is character i: the characters must be in ascending order, each once. */
+/* Read a vocabulary of characters. They must be in ascending order, each once, because token i is character i. */
 static gs_status characters_of(const char *text, gs_vocabulary *v) {
     static const char where[] = "'vocabulary' in the metadata";
     GS_TRY(gs_vocabulary_of(GS_TOKENS_CHARS, text, strlen(text), where, v));
@@ -563,7 +563,7 @@ static gs_status read_values(tensor_file *f, const file_tensor *t, float *to, si
     return st;
 }
 
-/* *out (rows, columns) = w (columns, rows) transposed, to be freed. */
+/* *out (rows, columns) = w (columns, rows) transposed; free it. */
 static gs_status transpose(const float *w, size_t rows, size_t columns, float **out) {
     GS_TRY(GS_NEW(*out, rows * columns, "%zu transposed numbers", rows * columns));
     for (size_t r = 0; r < rows; r++)
@@ -601,7 +601,7 @@ static gs_status read_parameter(const match *m, tensor_file *f, const file_tenso
     return GS_OK;
 }
 
-/* host NULL: only check. */
+/* Check the file, and load it unless host is NULL. */
 static gs_status load(tensor_file *f, const match *m, float *host) {
     const gs_model *model = m->model;
     GS_TRY(match_check(m));
@@ -618,7 +618,7 @@ static const file_tensor *find_extra(const tensor_file *f, const char *name) {
     return NULL;
 }
 
-/* Vector v of parameter i, always stored as f32. */
+/* Read the part of vector v for parameter i, which is always stored as f32. */
 static gs_status read_extra(const match *m, tensor_file *f, const gs_extra_tensors *b, int v, int i) {
     char name[GS_EXTRA_NAME];
     extra_name(b->name[v], m->name[i].text, name);
@@ -664,7 +664,7 @@ gs_status gs_safetensors_load_extra(const char *path, const gs_model *model, con
 
 /* ---- save ---- */
 
-/* "0.1" or "0.1,0.2,0.3"; nine digits read back as the same float. */
+/* Write "0.1" or "0.1,0.2,0.3". Nine digits suffice to read back the same float. */
 static void print_numbers(const gs_by_channel *x, char *text, size_t size) {
     *text = '\0';
     for (int c = 0; c < x->count; c++) gs_append(text, size, "%s%.9g", c ? "," : "", (double)x->of[c]);
@@ -686,7 +686,7 @@ static bool add_vocabulary(cJSON *metadata, const gs_vocabulary *v) {
     return ok;
 }
 
-/* Adds a tensor whose data begin at byte *at. */
+/* Add a tensor whose data begin at byte *at. */
 static bool add_tensor(cJSON *header, const char *name, const gs_param *p, double *at) {
     const double begin = *at, end = *at += 4.0 * (double)p->count;
     int dims[4];
@@ -733,7 +733,7 @@ static char *header_text(const gs_model *model, const gs_extra_tensors *extra) {
     return padded;
 }
 
-/* Writes to the file, and updates the hash, if any. */
+/* Where `put` writes: the file, and the hash, if any. */
 typedef struct sink {
     FILE *file;
     struct sha256_ctx *hash;

@@ -1,12 +1,12 @@
-/* Copies all of a model's weights to the host and back, from the device or from offloaded memory. */
+/* Copy all of a model's weights to the host and back, from the device or from offloaded memory. */
 #include <stdlib.h>
 #include <zlib.h>
 #include "parallel/tensor.h"
 #include "model/model.h"
 
-enum { CHUNK = 1 << 18 /* floats of offloaded weights in memory at a time */ };
+enum { CHUNK = 1 << 18 /* maximum number of floats of offloaded weights in memory at a time */ };
 
-/* The weights are on the host, the state is on the device. */
+/* For when the weights are on the host, and the state is on the device. */
 static gs_status copy_in_windows(gs_model *m, float *to, const float *from) {
     gs_device *d = m->device;
     const size_t state = (m->saved - m->params) * sizeof(float);
@@ -42,7 +42,7 @@ gs_status gs_model_map_weights(gs_model *m, float **host) {
     void *mapped = m->offloaded_weights;
     if (!m->weights_in_windows)
         GS_TRY(m->device->ops->map(m->device, m->weights, m->saved * sizeof(float), &mapped));
-    else /* the memory has room for the state after the weights */
+    else /* there is room for the state after the weights */
         GS_TRY(copy_in_windows(m, m->offloaded_weights, NULL));
     *host = mapped;
     return GS_OK;

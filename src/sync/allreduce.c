@@ -1,31 +1,30 @@
 /* Schemes "allreduce", "gloo" and "hierarchical": the transport's own all_reduce. All ranks sum together; none is
- * special. One function has three names, because its method depends on where the workers are:
+ * special. One function has three names, because how it works depends on where the workers are:
  *
  *     before   g0     g1     g2     g3
  *     after    g      g      g      g         g = g0 + g1 + g2 + g3
  *
- * comm/README.md describes each transport's method. More than two processes over Gloo, and two with --sync gloo, use
+ * comm/README.md describes how each transport does it. More than two processes over Gloo, and two with --sync gloo, use
  * Gloo's ring, which is the algorithm of ring.c inside the library.
  *
- * With 16 bits on the wire (--wire) the library cannot do the sum: it would round after each addition, or would have to
- * add numbers in a format that it does not know. Instead there are two exchanges, in which the library only moves
- * bytes:
+ * With 16 bits on the wire (--wire) the library cannot compute the sum: it would round after each addition, or would
+ * have to add numbers in a format that it does not know. Instead there are two exchanges, in which the library only
+ * moves bytes:
  *
  *     all_to_all    each rank rounds its array, cut into N chunks, and sends chunk r to rank r
- *     sum           rank r widens the copies of its chunk and adds them, in f32, in the order of the ranks
+ *     sum           rank r widens the copies of its chunk and adds them, in f32 and in rank order
  *     all_gather    rank r rounds its sum once, and all ranks receive all sums
  *
  *     rounds        2
- *     messages      N - 1 in each round, all of the same length, with C = ceil(values / N) values in a chunk
- *     bytes sent    (N - 1) (2 C + 4 tail) in the first, (N - 1) 2 C in the second: about (N - 1) / N * B
+ *     messages      N - 1 in each round, all of the same length; a chunk has C = ceil(values / N) values
+ *     bytes sent    (N - 1) (2 C + 4 tail) in the first round, (N - 1) 2 C in the second: about (N - 1) / N * B
  *
- * The tail must not be rounded: the first exchange sends it to all ranks, and each rank sums it. Two advantages are
- * lost: the sum in shared memory that sends nothing, and sending only one gradient per process if processes hold
- * several workers.
+ * The tail must not be rounded, so the first exchange sends it to all ranks, and each rank sums it. Two advantages are
+ * lost: in shared memory sums now send data, and a process with several workers now sends more than one gradient.
  *
- * No process sends more than another, so no connection is the bottleneck: compare ps.c. In f32 the messages are the
- * library's own and can be neither counted nor observed, unlike those of ring.c. In 16 bits they are counted when they
- * are handed to the transport, which may move them through memory or via other ranks.
+ * No process sends more than another, so no connection is a bottleneck (compare ps.c). In f32 the messages are the
+ * library's own and can be neither counted nor observed, unlike those of ring.c. In 16 bits messages are counted when
+ * they are handed to the transport, which may move them through memory or via other ranks.
  *
  * Source: Patarasuk, Yuan, "Bandwidth optimal all-reduce algorithms for clusters of workstations" (Journal of
  * Parallel and Distributed Computing 69, 2009). */
@@ -34,7 +33,7 @@
 #include <string.h>
 
 /* How the array is cut for 16 bits: N chunks of `chunk` values, the last ones shorter or empty, then the tail. A
- * message is one chunk and the whole tail: `words` 16-bit words. */
+ * message is one chunk and the whole tail, `words` 16-bit words in all. */
 typedef struct layout {
     size_t narrow, chunk, tail, words;
 } layout;
@@ -60,7 +59,7 @@ static void pack_messages(gs_sync *s, const layout *l, float *data) {
     }
 }
 
-/* This rank's chunk and the tail become the sums of the received values, in the order of the ranks. */
+/* Set this rank's chunk and the tail to the sums of the received values, added in rank order. */
 static gs_status sum_messages(gs_sync *s, const layout *l, float *data) {
     gs_chunk mine = chunk_for(l, s->comm->rank);
     if (gs_sync_is_virtual(s))
@@ -77,7 +76,7 @@ static gs_status sum_messages(gs_sync *s, const layout *l, float *data) {
     return GS_OK;
 }
 
-/* Count the messages of an exchange, `words` 16-bit words each: every other rank gets its chunk, or `own`. */
+/* Count the messages of an exchange, `words` 16-bit words each: to every other rank, its chunk or (own) this rank's. */
 static void count_messages(gs_sync *s, const layout *l, const float *data, bool own, size_t words) {
     for (int r = 0; r < s->comm->size; r++)
         if (r != s->comm->rank)

@@ -1,20 +1,20 @@
-/* Scheme "auto": before the first sum it measures the speed of messages between these workers. It inserts the results
- * into the time formulas of the schemes' headers and chooses the fastest scheme for this number of ranks and this array
- * size.
+/* Scheme "auto": before the first sum it measures the speed of messages between these workers, inserts the results into
+ * the time formulas in the header comments of the schemes, and chooses the fastest scheme for this number of ranks and
+ * this array size.
  *
- *     alpha, beta    every rank sends to its right neighbour and receives from its left one, 1 float and 64 Ki
- *                    floats: alpha + beta B, a line through two points. B counts the bytes of the floats even
- *                    if they are sent in 16 bits: beta is then smaller, and includes the conversion
+ *     alpha, beta    every rank sends to its right neighbour and receives from its left one, 1 float and then 64 Ki
+ *                    floats; alpha + beta B is the line through both points. B counts the floats as f32 even
+ *                    if they are sent in 16 bits; beta is then smaller, and includes the conversion
  *     gamma          adding 64 Ki floats to others, per byte
- *     the library    its all_reduce has no formula here: also a line through two points
+ *     the library    its all_reduce has no formula here, so it is also a line through two points
  *
  * A rank that arrives late finds its messages waiting and mistakes them for fast ones. Therefore the slowest rank's
- * results count, as the median of several batches. All ranks decide by the same results, so all choose the same scheme.
- * A second measurement may choose another scheme, and with it another order of additions: name a scheme if runs must
- * repeat to the bit.
+ * results count, each the median of several batches. All ranks decide by the same results, so all choose the same
+ * scheme. A second run may measure differently and choose another scheme, and so another order of additions; name a
+ * scheme if runs must repeat to the bit.
  *
- * Source of the model: Hockney (sync.h); Thakur, Rabenseifner, Gropp (IJHPCA 19, 2005), who choose by size and
- * ranks in the same way. */
+ * Source of the model: Hockney (sync.h); Thakur, Rabenseifner, Gropp (IJHPCA 19, 2005), who also choose by size and
+ * number of ranks. */
 
 #include "core/clock.h"
 #include "core/median.h"
@@ -67,7 +67,7 @@ static gs_status seconds_of(gs_sync *s, gs_status (*call)(gs_sync *, float *, si
     return GS_OK;
 }
 
-/* Seconds per call: each kind with SMALL and with LARGE. */
+/* Seconds per call; shift and all_reduce for SMALL and for LARGE, add for LARGE. */
 typedef struct figures {
     double shift[2], all_reduce[2], add;
 } figures;
@@ -81,7 +81,7 @@ static gs_status measure_with(gs_sync *probe, float *data, figures *f) {
 }
 
 static gs_status measure(const gs_sync *s, figures *f) {
-    gs_sync *probe; /* with room for LARGE, regardless of s */
+    gs_sync *probe; /* with room for LARGE floats, regardless of s */
     float *data = calloc(2 * (size_t)LARGE, sizeof *data);
     if (!data) return gs_fail(GS_E_MEMORY, "no memory for messages to measure with");
     gs_status status =
@@ -94,7 +94,7 @@ static gs_status measure(const gs_sync *s, figures *f) {
     return status;
 }
 
-/* Seconds per byte: the slope of the line through both sizes. */
+/* Seconds per byte: the slope of the line through the two sizes. */
 static double slope(const double seconds[2]) {
     return fmax(0, seconds[1] - seconds[0]) / ((LARGE - SMALL) * sizeof(float));
 }
@@ -121,7 +121,7 @@ static void time_text(double seconds, char *text, size_t size) {
         snprintf(text, size, "%.3g ms", 1e3 * seconds);
 }
 
-/* The name of the transport's all_reduce here. Over Gloo, two ranks exchange their arrays instead of using its ring. */
+/* The scheme that names the transport's all_reduce here. Over Gloo, two ranks exchange arrays without its ring. */
 static const gs_sync_scheme *library_of(const gs_comm *c) {
     if (strcmp(c->ops->name, "gloo") == 0 && c->size > 2) return &gs_sync_gloo;
     const bool in_steps =

@@ -1,4 +1,4 @@
-/* Chunks of an array, and the cost of a message with one of them. */
+/* Chunks of an array, and the cost of a message that holds a chunk. */
 #include "sync/scheme.h"
 
 static size_t beginning(size_t count, int parts, int i) {

@@ -1,6 +1,6 @@
-/* Schemes for powers of two, on any number of ranks. With N = P + E ranks, P the largest power of two, each of the
- * first E odd ranks sends its data to its left neighbour and waits outside. The P other ranks, at places 0 .. P-1, run
- * the scheme. Then the waiting ranks receive the sum. With 6 ranks, P = 4 and E = 2:
+/* Run schemes for powers of two on any number of ranks. With N = P + E ranks, where P is the largest power of two, each
+ * of the first E odd ranks sends its data to its left neighbour and waits outside. The other P ranks, at places 0 ..
+ * P-1, run the scheme. Then the waiting ranks receive the sum. With 6 ranks, P = 4 and E = 2:
  *
  *     rank      0     1     2     3     4     5
  *     fold in   0 <-- 1     2 <-- 3                     data[0] += data[1], data[2] += data[3]
@@ -39,7 +39,7 @@ gs_status gs_fold_out(gs_sync *s, const gs_fold *f, float *data, size_t count) {
     gs_sync_round(s);
     if (f->place < 0) return gs_sync_recv(s, data, all, s->comm->rank - 1);
     if (f->place < f->extra) return gs_sync_send(s, data, all, s->comm->rank + 1);
-    gs_sync_round_off(s, data, all); /* as the ranks that send the sum do */
+    gs_sync_round_off(s, data, all); /* as on the ranks that send the sum */
     return GS_OK;
 }
 

@@ -22,13 +22,13 @@
  * For other numbers of ranks, the extra ranks are folded in and out (fold.c): two more rounds of B each, and N is the
  * next lower power of two. Chunks that are empty because the array is small are not sent.
  *
- * It sends as few bytes as a ring in as few rounds as a tree: good at all sizes if N is a power of two.
+ * It sends as few bytes as a ring, in as few rounds as a tree, so it is good for all sizes if N is a power of two.
  *
  * Source: Rabenseifner, "Optimization of collective reduction operations" (ICCS 2004, LNCS 3036); Thakur,
  * Rabenseifner, Gropp, "Optimization of collective communication operations in MPICH" (IJHPCA 19, 2005). */
 #include "sync/scheme.h"
 
-/* Chunks first .. last-1 of `places` chunks, which a rank holds or sends. */
+/* Chunks first .. last-1, of `places` chunks, which a rank holds or sends. */
 typedef struct window {
     int first, last;
 } window;
@@ -37,7 +37,7 @@ static gs_chunk elements(const gs_fold *f, size_t count, window w) {
     return gs_chunk_range(count, f->places, w.first, w.last);
 }
 
-/* The half of w that a place keeps in the round of `distance`, and the half that it sends. */
+/* Find the half of w that a place keeps in the round of `distance`, and the half that it sends. */
 static void halve(int place, int distance, window w, window *keep, window *send) {
     int middle = (w.first + w.last) / 2;
     window low = {w.first, middle}, high = {middle, w.last};
@@ -45,7 +45,7 @@ static void halve(int place, int distance, window w, window *keep, window *send)
     *send = place & distance ? low : high;
 }
 
-/* The partner's window at `distance`, if this place has w. */
+/* The window of the partner at `distance` if this place has w. */
 static window other_half(int place, int distance, window w) {
     int n = w.last - w.first;
     return place & distance ? (window){w.first - n, w.first} : (window){w.last, w.last + n};

@@ -1,7 +1,7 @@
 /* Scheme "ps": a parameter server. Rank 0 collects the gradients, sums them, and sends the sum back.
  *
  *     collect   1 -> 0, 2 -> 0, ..., N-1 -> 0      each worker's gradient
- *     sum       g = ((g0 + g1) + g2) + ...         on rank 0, in the order of the ranks
+ *     sum       g = ((g0 + g1) + g2) + ...         on rank 0, in rank order
  *     return    0 -> 1, 0 -> 2, ..., 0 -> N-1      the sum
  *
  * With N ranks and an array of B bytes:
@@ -11,8 +11,8 @@
  *     a worker sends    1          message of B
  *     time              (N - 1) (alpha + beta B + gamma B)  +  (N - 1) (alpha + beta B)
  *
- * Everything passes through one rank. Its connection is the bottleneck, and the time grows with N, while a ring's
- * (ring.c) hardly does. Here rank 0 is also a worker; a separate server would only add one more rank.
+ * Everything passes through one rank. Its connection is the bottleneck, and the time grows with N, while the time of a
+ * ring (ring.c) hardly does. Here rank 0 is also a worker; a separate server would only add one more rank.
  *
  * Source: Li et al., "Scaling distributed machine learning with the parameter server" (OSDI 2014). Their server holds
  * the weights and tolerates late workers; this one waits for all, so that N workers compute exactly what one would. */

@@ -19,8 +19,8 @@
  * arrays see halving_doubling.c and ring.c.
  *
  * Partners add the same two numbers, one as x + y, the other as y + x, which gives the same bits. So all ranks end with
- * the bits of one tree of additions. (This also holds on a 16-bit wire: both add the rounded values that they sent and
- * the values that they received.)
+ * the bits of one tree of additions. (This also holds on a 16-bit wire, where both add the rounded values that they
+ * sent and the values that they received.)
  *
  * Source: Thakur, Rabenseifner, Gropp, "Optimization of collective communication operations in MPICH" (IJHPCA
  * 19, 2005). */

@@ -23,10 +23,10 @@
  *
  * All ranks together must send at least 2 (N - 1) B: for each float, N - 1 ranks must send their value before any rank
  * has the sum, and then N - 1 ranks must receive the sum. Here each rank sends an equal share of that, and every
- * connection is in use all the time: this is the scheme for large arrays. For small arrays the term 2 (N - 1) alpha
+ * connection is in use all the time, so this is the scheme for large arrays. For small arrays the term 2 (N - 1) alpha
  * dominates: see recursive_doubling.c.
  *
- * Chunk c is summed in the order of the ring, starting with rank c, so each chunk has a different order.
+ * Chunk c is summed around the ring, starting with rank c, so the order of additions differs between chunks.
  *
  * Source: Patarasuk, Yuan, "Bandwidth optimal all-reduce algorithms for clusters of workstations" (Journal of
  * Parallel and Distributed Computing 69, 2009). */
@@ -49,7 +49,7 @@ static gs_status ring_sum(gs_sync *s, float *data, size_t count) {
     return GS_OK;
 }
 
-/* Reduce-scatter sends all chunks except rank + 1, all-gather all except rank + 2. */
+/* Reduce-scatter sends all chunks except chunk rank + 1; all-gather sends all except chunk rank + 2. */
 static gs_sync_cost ring_cost(int ranks, int rank, const gs_sync_array *a) {
     gs_sync_cost cost = {.rounds = 2 * ((size_t)ranks - 1)};
     for (int other = 1; other < ranks; other++) {

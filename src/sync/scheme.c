@@ -1,4 +1,4 @@
-/* The building blocks of schemes: rounds, and messages with chunks of the array, possibly in 16 bits. */
+/* The building blocks of schemes: rounds, and messages that hold chunks of the array, possibly in 16 bits. */
 #include "sync/scheme.h"
 
 #include <string.h>
@@ -15,13 +15,13 @@ void gs_sync_round(gs_sync *s) {
     s->counted.rounds++;
 }
 
-/* In virtual time (predict/message_lists.h) there are no data: nothing is converted or added. */
+/* In virtual time (predict/message_lists.h) there are no data, so nothing is converted or added. */
 bool gs_sync_is_virtual(const gs_sync *s) {
     return s->comm->ops->added != NULL;
 }
 
-/* The message to send: the chunk itself, or a packed copy, | 16 bits per value | f32 of the tail |. The chunk is
- * rounded. */
+/* The message to send: the chunk itself, or a packed copy: | 16 bits per value | tail as f32 |. Packing rounds the
+ * chunk. */
 static const void *pack(gs_sync *s, float *data, gs_chunk part) {
     if (s->wire == GS_WIRE_F32 || gs_sync_is_virtual(s)) return data + part.first;
     size_t narrow = gs_sync_narrow_count(&s->array, part);
@@ -35,7 +35,7 @@ static const void *pack(gs_sync *s, float *data, gs_chunk part) {
 static void unpack(gs_sync *s, float *to, gs_chunk part, bool add) {
     size_t narrow = gs_sync_narrow_count(&s->array, part), rest = part.count - narrow;
     const uint16_t *from = s->packed[1];
-    float *tail = add ? s->scratch : to + narrow; /* in the message the tail is not aligned for additions */
+    float *tail = add ? s->scratch : to + narrow; /* the tail in the message may be misaligned for += */
     (add ? gs_wire_widen_add : gs_wire_widen)(s->wire, to, from, narrow);
     memcpy(tail, from + narrow, rest * sizeof *tail);
     if (add) gs_sync_add(to + narrow, tail, rest);
@@ -45,7 +45,7 @@ void gs_sync_round_off(gs_sync *s, float *data, gs_chunk part) {
     pack(s, data, part);
 }
 
-/* The start time of a message; and reporting the message to the observer. */
+/* Take the start time of a message; report the message to the observer. */
 static double move_begins(const gs_sync *s) {
     return s->observer && s->observer->moved ? gs_seconds() : 0;
 }
@@ -84,7 +84,7 @@ gs_status gs_sync_send(gs_sync *s, float *data, gs_chunk part, int to) {
     return GS_OK;
 }
 
-/* Receive a message: into `to` if it is in f32, else into packed[1]. */
+/* Receive a message into `to` if it is in f32, or else into packed[1]. */
 static gs_status receive(gs_sync *s, float *to, gs_chunk part, int from) {
     size_t bytes = gs_sync_message_bytes(&s->array, part);
     void *place = s->wire == GS_WIRE_F32 ? (void *)to : s->packed[1];

@@ -1,5 +1,5 @@
-/* The vocabulary of the schemes: a round, sending a message, receiving a message. These functions count the messages
- * sent and call an observer. Only for the schemes in src/sync/. */
+/* The functions from which schemes are built: begin a round, send a message, receive a message. They count the messages
+ * sent, and call an observer. Only for the schemes in src/sync/. */
 #pragma once
 
 #include "core/shard.h"
@@ -8,27 +8,27 @@
 /* A chunk of an array. */
 typedef gs_shard gs_chunk;
 
-/* Chunk `i` of `parts` almost equal ones: gs_shard_of for any integer i, taken modulo `parts`. Some chunks are empty if
- * there are fewer elements than chunks. */
+/* Chunk `i` of `parts` almost equal chunks: gs_shard_of for any integer i, taken modulo `parts`. If there are fewer
+ * elements than chunks, some chunks are empty. */
 GS_API gs_chunk gs_chunk_of(size_t count, int parts, int i);
 
-/* Chunks first .. last-1 as one. */
+/* Chunks first .. last-1 as one chunk. */
 GS_API gs_chunk gs_chunk_range(size_t count, int parts, int first, int last);
 
-/* Begin the next round. Each rank calls this for every round, even if it has nothing to do in it. */
+/* Begin the next round. Each rank calls this for every round, even for a round in which it has nothing to do. */
 GS_API void gs_sync_round(gs_sync *);
-/* End the current round: calls the observer. gs_sync_run calls it for the last round. */
+/* End the current round, by calling the observer. gs_sync_run does this for the last round. */
 void gs_sync_round_done(gs_sync *);
 
 /* Send or receive a chunk of the array `data`. An empty chunk sends nothing. On a 16-bit wire the chunk is also rounded
- * in `data`: the sender keeps the values that it has sent. */
+ * in `data`, so that the sender keeps the values that it has sent. */
 GS_API gs_status gs_sync_send(gs_sync *, float *data, gs_chunk, int to);
 GS_API gs_status gs_sync_recv(gs_sync *, float *data, gs_chunk, int from);
 
 /* Receive a chunk into other memory: to[0 .. part.count - 1]. */
 GS_API gs_status gs_sync_recv_to(gs_sync *, float *to, gs_chunk part, int from);
 
-/* Round a chunk as sending it would, for a rank that keeps values that others receive as a message. */
+/* Round a chunk as sending it would. For a rank that keeps values which others receive in a message. */
 GS_API void gs_sync_round_off(gs_sync *, float *data, gs_chunk);
 
 /* Receive a chunk and add it: data[i] = data[i] + received[i]. */
@@ -41,7 +41,7 @@ GS_API void gs_sync_add(float *sum, const float *x, size_t count);
 GS_API gs_status gs_sync_add_received(gs_sync *, float *sum, const float *x, size_t count);
 bool gs_sync_is_virtual(const gs_sync *);
 
-/* Count a message with this chunk that one of the transport's exchanges sends, and call the observer. gs_sync_send does
+/* Count a message with this chunk, sent by one of the transport's exchanges, and call the observer. gs_sync_send does
  * this itself. */
 void gs_sync_count_message(gs_sync *, const float *data, gs_chunk part, int to, size_t bytes);
 
@@ -54,7 +54,7 @@ GS_API size_t gs_sync_message_bytes(const gs_sync_array *, gs_chunk);
 /* The number of the chunk's values that are sent in 16 bits. The others belong to the tail and are sent as f32. */
 size_t gs_sync_narrow_count(const gs_sync_array *, gs_chunk);
 
-/* Floats of sync->scratch that a scheme may use in a sum of `count` floats: two chunks of half the array. */
+/* How many floats of sync->scratch a scheme may use in a sum of `count` floats: two chunks of half the array. */
 static inline size_t gs_sync_scratch_floats(size_t count) {
     return count + 1;
 }
@@ -66,7 +66,7 @@ static inline size_t gs_sync_packed_bytes(const gs_sync_array *most, int ranks) 
     return n * (chunk * sizeof(uint16_t) + most->tail * sizeof(float));
 }
 
-/* The smallest k with 2^k >= n, and the largest with 2^k <= n. */
+/* The smallest k with 2^k >= n, and the largest k with 2^k <= n. */
 static inline int gs_log2_up(int n) {
     int k = 0;
     while ((1 << k) < n) k++;
@@ -89,14 +89,14 @@ typedef struct gs_fold {
 GS_API gs_fold gs_fold_of(int ranks, int rank);
 GS_API int gs_fold_rank(const gs_fold *, int place); /* the rank at a place */
 
-/* The extra ranks hand over their data before the scheme and receive the sum after it: one round each; no rounds
- * without extra ranks. */
+/* Before the scheme the extra ranks hand over their data, and after it they receive the sum. This takes one round each,
+ * or none without extra ranks. */
 GS_API gs_status gs_fold_in(gs_sync *, const gs_fold *, float *data, size_t count);
 GS_API gs_status gs_fold_out(gs_sync *, const gs_fold *, float *data, size_t count);
 
-/* The cost of fold_in and fold_out together, and their time. */
+/* The cost of gs_fold_in and gs_fold_out together, and their time. */
 GS_API void gs_fold_cost(const gs_fold *, int rank, const gs_sync_array *, gs_sync_cost *);
 double gs_fold_time(int ranks, double bytes, const gs_sync_model *);
 
-/* auto.c: measures, chooses sync->scheme for sums of sync->most floats, the same on every rank, and says why. */
+/* auto.c: measure, choose sync->scheme for sums of sync->most floats (the same on every rank), and say why. */
 gs_status gs_sync_choose(gs_sync *);

@@ -6,7 +6,7 @@
 
 #define SCHEME(name) &gs_sync_##name,
 const gs_sync_scheme *const gs_sync_own[] = {GS_SYNC_SCHEMES(SCHEME) NULL};
-static const gs_sync_scheme *schemes[] = {GS_SYNC_SCHEMES(SCHEME) NULL}; /* the same, with replacements */
+static const gs_sync_scheme *schemes[] = {GS_SYNC_SCHEMES(SCHEME) NULL}; /* also the replacements */
 
 const gs_sync_scheme *const *gs_sync_schemes(void) {
     return schemes;

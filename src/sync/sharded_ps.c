@@ -13,10 +13,10 @@
  *     bytes              (B - chunk r) + (N - 1) chunk r  =  2 (N - 1) / N * B  if N divides the array
  *     time               2 (N - 1) (alpha + beta B / N)  +  (N - 1) gamma B / N
  *
- * The bytes that pass through rank 0 in ps.c are spread evenly over all ranks. This removes the bottleneck, and as in a
- * ring the time hardly grows with N. But every rank sends to every other: N (N - 1) connections where a ring has N.
+ * The bytes that pass through rank 0 in ps.c are spread evenly over all ranks. This removes the bottleneck, so as in a
+ * ring the time hardly grows with N. But every rank sends to every other one, over N (N - 1) connections instead of N.
  *
- * Each chunk is summed in the order of the ranks, so the sum has the same bits as in ps.c.
+ * Each chunk is summed in rank order, so the sum has the same bits as in ps.c.
  *
  * Source: Dean et al., "Large scale distributed deep networks" (NIPS 2012), whose parameter server is sharded over many
  * machines. Also known as direct reduce-scatter and all-gather. */
@@ -24,7 +24,7 @@
 
 #include <string.h>
 
-/* Receive this rank's chunk from the others: g = ((g0 + g1) + g2) + ..., including its own at position `rank`. */
+/* Receive this rank's chunk from the others, and sum: g = ((g0 + g1) + g2) + ..., with its own at position `rank`. */
 static gs_status sum_own_chunk(gs_sync *s, float *data, gs_chunk mine) {
     float *sum = s->scratch, *received = s->scratch + mine.count;
     for (int r = 0; r < s->comm->size; r++) {

@@ -1,4 +1,4 @@
-/* One worker's sums: memory allocated once, and running a scheme on the worker's array. */
+/* One worker's sums: allocate memory once, and run a scheme on the worker's array. */
 #include "sync/scheme.h"
 
 #include <stdlib.h>
@@ -53,7 +53,7 @@ void gs_sync_free(gs_sync *s) {
     free(s);
 }
 
-/* Without peers: count what would be sent; for a scheme without a formula, what an all-reduce needs. */
+/* Without peers, count what would be sent or, for a scheme without a formula, what an all-reduce needs. */
 static gs_status run_dry(gs_sync *s) {
     const int n = s->comm->size;
     if (!gs_sync_cost_of(s->scheme, n, s->comm->rank, s->array, &s->counted))

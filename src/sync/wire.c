@@ -1,6 +1,6 @@
 /* The conversions operate on bits, without a branch per value, so that the compiler can vectorise them. With only SSE2,
- * a core of a Xeon (AVX-512) rounds 10 GB/s of f32 to bf16. To f16 it rounds only 2 GB/s, but processors have an
- * instruction for that: 18 GB/s. */
+ * a core of a Xeon (AVX-512) rounds 10 GB/s of f32 to bf16. To f16 it rounds only 2 GB/s, but with the processor's own
+ * instruction 18 GB/s. */
 #include "sync/wire.h"
 
 #include "core/bits.h"
@@ -16,7 +16,7 @@
 static const char *const names[] = {"f32", "f16", "bf16"};
 
 const char *gs_wire_name(gs_wire wire) {
-    return (unsigned)wire < 3 ? names[wire] : "an unknown type"; /* the number may come from another rank */
+    return (unsigned)wire < 3 ? names[wire] : "an unknown type"; /* a number from another rank may be wrong */
 }
 
 /* Drop the last `dropped` bits, rounding to nearest even: add half a unit in the last kept place, minus the smallest
@@ -54,7 +54,7 @@ static inline uint16_t to_f16(float f) {
     uint32_t normal = round_off(size, 13) - REBIAS;
     /* 65520 and more round up to 65536, whose bits would be infinity's; larger values are capped */
     normal = gs_choose(size >= TOO_LARGE, F16_INFINITY, normal);
-    /* below 2^-14 the last place is 2^-24 for all magnitudes, as for an f32 between 1/2 and 1 */
+    /* below 2^-14 the last place is always 2^-24, as in an f32 between 1/2 and 1 */
     uint32_t small = gs_bits_of_float(gs_float_of(size) + 0.5f) - gs_bits_of_float(0.5f);
     uint32_t nan = F16_INFINITY | F16_QUIET | (size >> 13 & 0x03ff);
     uint32_t number = gs_choose(size < FIRST_NORMAL, small, normal);
@@ -72,7 +72,7 @@ static inline float from_f16(uint16_t h) {
 
 /* ---- f16 by the processor: all x86-64 processors since 2013 and all arm64 processors can do it ----
  *
- * It converts several values at once and gives the same bits as the code above. */
+ * The processor converts several values at once, and gives the same bits as the code above. */
 
 #if defined(__x86_64__)
 /* F16C is older than AVX2 and belongs to the same level, x86-64-v3; not every compiler can test for it. */
@@ -116,7 +116,7 @@ F16C static size_t narrow_vectors(uint16_t *to, float *data, size_t count) {
     return whole(count);
 }
 
-/* add: add to `to`. */
+/* add: add to `to` instead of overwriting it. */
 F16C static inline size_t widen_vectors(float *to, const uint16_t *from, size_t count, bool add) {
     for (size_t i = 0; i < whole(count); i += LANES) {
         halves h;

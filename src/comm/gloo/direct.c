@@ -15,15 +15,15 @@ enum { PIECE = 128 * 1024, BUFFER = 2 * PIECE, LINE = 64 /* bytes */ };
 
 struct gs_direct {
     int rank, socket;
-    int timeout_ms; /* of a read or a write, as the socket has it */
-    bool crowded;   /* this machine has no core for each rank */
+    int timeout_ms; /* of a read or a write, as set on the socket */
+    bool crowded;   /* this machine has fewer cores than ranks */
     size_t piece;   /* bytes */
-    char *room;     /* [piece] for the peer's */
+    char *room;     /* [piece] holds a piece of the peer's array */
 };
 
 /* ---- exchanging ---- */
 
-/* A read or a write returned `moved` <= 0. */
+/* The error for a read or a write that returned `moved` <= 0. */
 static gs_gloo_code broken(ssize_t moved) {
     if (moved == 0 || errno == EPIPE) return gs_gloo_explain(GS_GLOO_LOST, "connection closed");
     if (errno == ECONNRESET) return gs_gloo_explain(GS_GLOO_LOST, "connection reset");
@@ -31,7 +31,7 @@ static gs_gloo_code broken(ssize_t moved) {
     return gs_gloo_explain(GS_GLOO_LOST, strerror(errno));
 }
 
-/* As recv, but spin first: usually the peer has written, or is about to. */
+/* Like recv, but spin first, because usually the peer has written or is about to. */
 static ssize_t read_some(const gs_direct *d, void *data, size_t bytes) {
     gs_wait wait = gs_wait_begin(d->crowded);
     do {
@@ -41,7 +41,7 @@ static ssize_t read_some(const gs_direct *d, void *data, size_t bytes) {
     return recv(d->socket, data, bytes, 0);
 }
 
-/* All bytes; out: to the peer. */
+/* Move all bytes; out: to the peer, else from it. */
 static gs_gloo_code move(const gs_direct *d, bool out, void *data, size_t bytes, int flags) {
     for (size_t done = 0; done < bytes;) {
         char *at = (char *)data + done;
@@ -74,7 +74,7 @@ gs_gloo_code gs_direct_all_reduce(gs_direct *d, const gs_call *call, void *data,
     const gs_combine combine = gs_combine_of(call->type, call->reduction);
     uint64_t mine = bytes, theirs = bytes;
     set_timeout(d, timeout_ms);
-    gs_gloo_code code = move(d, true, &mine, sizeof mine, MSG_MORE); /* in one packet with the piece */
+    gs_gloo_code code = move(d, true, &mine, sizeof mine, MSG_MORE); /* in one packet with the first piece */
     for (size_t at = 0, n; code == GS_GLOO_OK && at < bytes; at += n) {
         char *piece = (char *)data + at;
         n = bytes - at < d->piece ? bytes - at : d->piece;
@@ -93,7 +93,7 @@ gs_gloo_code gs_direct_all_reduce(gs_direct *d, const gs_call *call, void *data,
 
 /* ---- making and freeing ---- */
 
-/* The length of a piece: half of the socket's buffer, because the kernel reserves the other half for bookkeeping. */
+/* Set up the socket. Returns the length of a piece: half the send buffer; the kernel reserves the other half. */
 static uint64_t set_up(int socket) {
     int wanted = BUFFER, allowed = 0, yes = 1;
     socklen_t length = sizeof allowed;

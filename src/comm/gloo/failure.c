@@ -1,15 +1,15 @@
 /* Failures over Gloo: find the rank to blame, tell the others, and make every later operation fail at once.
  *
  * How a failure spreads: a rank that fails (or calls abort) sends its message to all connected ranks, and closes its
- * connections. Therefore each operation that waits for it fails too. The waiting rank finds the message, passes it on
- * in the same way, and returns it. All ranks end with the first message, and do not name a rank that only stopped
+ * connections, so each operation that waits for it fails too. A waiting rank finds the message, passes it on in the
+ * same way, and returns it. All ranks end with the first message, so none of them names a rank that stopped only
  * because of another.
  *
- * A message that is cut off in the middle blocks the failure message behind it, which is lost. If the rank is a process
- * of this machine, others can still check whether it is alive; if so, it is not to blame.
+ * A message that is cut off in the middle blocks the failure message behind it, which is then lost. The others can
+ * still check whether the sender is alive, if it is a process of their machine; if so, it is not to blame.
  *
- * After a timeout no rank is lost yet, and the connections are open: the ranks first tell each other for whom they
- * wait.
+ * After a timeout no rank is lost yet, and the connections are still open, so the ranks first tell each other for whom
+ * they wait.
  */
 #include "comm/gloo/state.h"
 #include "core/process.h"
@@ -26,8 +26,8 @@
 
 /* ---- Gloo's sentences ---- */
 
-/* Gloo reports "Application timeout caused pair closure" on every connection after a timeout on this side (which
- * close_all causes on purpose). */
+/* After a timeout on this side (which close_all causes on purpose), Gloo reports "Application timeout caused pair
+ * closure" on every connection. */
 static const char CLOSED_HERE[] = "Application timeout";
 
 static _Thread_local char said[GS_GLOO_ERROR_TEXT];
@@ -48,15 +48,15 @@ gs_gloo_code gs_gloo_explain(gs_gloo_code code, const char *what) {
 
 /* ---- listening ----
  *
- * A failure message precedes the end of a connection. The receive is pending from the start, but is looked at only once
- * the connection has ended, because a timeout would close it.
+ * A failure message arrives before the connection ends. A receive for it is pending from the start, but is not waited
+ * for until the connection has ended, because a timeout would close the connection.
  */
 
 struct gs_gloo_inbox {
     char words[GS_FAILURE_TEXT];
-    gs_gloo_buffer *buffer; /* over words; NULL: of this rank itself */
+    gs_gloo_buffer *buffer; /* over words; NULL: this rank's own inbox */
     bool arrived;
-    gs_gloo_buffer *note; /* over that rank's row of the notes */
+    gs_gloo_buffer *note; /* over the sender's row of the notes */
 };
 
 gs_gloo_code gs_gloo_listen(gs_gloo_state *s, int rank, int size) {
@@ -89,16 +89,16 @@ void gs_gloo_free_inboxes(gs_gloo_state *s, int size) {
 /* The state of the connection to a peer. */
 typedef enum peer_state {
     CONNECTED,
-    SAID_WHY,     /* the peer closed it, and its failure message is the text */
+    SAID_WHY,     /* the peer closed it; the text is its failure message */
     BROKEN,       /* the peer is gone; the text is the symptom */
     CLOSED_BY_US, /* this side closed it */
 } peer_state;
 
-/* A rank is silent after this many consecutive attempts (the first after 200 ms or more, each later one after twice the
- * time) and no sign of it for this long. If only some packets are lost, one of the attempts arrives. */
+/* A rank counts as silent after ATTEMPTS retransmissions (the first after at least 200 ms, each later one after twice
+ * the time) and SILENT_MS without a sign of it. If only some packets are lost, one of the attempts arrives. */
 enum { ATTEMPTS = 2, SILENT_MS = 400 };
 
-/* TCP's statistics of a line to the peer. */
+/* TCP's statistics on a line to the peer. */
 static struct tcp_info ask(const gs_gloo_state *s, int line, int peer) {
     struct tcp_info info = {0};
     socklen_t length = sizeof info;
@@ -106,9 +106,9 @@ static struct tcp_info ask(const gs_gloo_state *s, int line, int peer) {
     return info;
 }
 
-/* True if nothing reaches `peer` on one of the lines: neither data, nor TCP's probes. TCP counts how often it
- * retransmits what is not acknowledged, and the kernel acknowledges even for a process that hangs or is stopped.
- * Therefore several retransmissions with no sign since mean that the network is cut, or the other machine is down. */
+/* True if on some line nothing reaches `peer`, neither data nor TCP's probes. TCP counts its retransmissions of
+ * unacknowledged data, and the kernel acknowledges even for a process that hangs or is stopped. Therefore several
+ * retransmissions without a sign of the peer mean that the network is cut, or its machine is down. */
 static bool is_silent(const gs_gloo_state *s, int peer) {
     for (int line = 0; line < s->lines; line++) {
         const struct tcp_info info = ask(s, line, peer);
@@ -118,7 +118,7 @@ static bool is_silent(const gs_gloo_state *s, int peer) {
     return false;
 }
 
-/* Before there are inboxes. */
+/* The peer's state while there are no inboxes. */
 static peer_state peer_by_line(const gs_gloo_state *s, int peer, char *text, size_t size) {
     for (int line = 0; line < s->lines; line++) {
         if (ask(s, line, peer).tcpi_state == TCP_ESTABLISHED) continue;
@@ -128,7 +128,7 @@ static peer_state peer_by_line(const gs_gloo_state *s, int peer, char *text, siz
     return CONNECTED;
 }
 
-/* One thread at a time. */
+/* Only one thread at a time may call it. */
 static peer_state look_at_peer(gs_gloo_state *s, int peer, char *text, size_t size) {
     if (!s->listens) return peer_by_line(s, peer, text, size);
     gs_gloo_inbox *inbox = &s->inboxes[peer];
@@ -166,7 +166,7 @@ static gs_gloo_buffer *tell(gs_gloo *g, char *words, int peer) {
 }
 
 /* Tell the peers that are still connected why this rank leaves, and close all connections. Every operation that waits
- * here, in any thread, fails; so does every operation of a peer that waits for this rank. */
+ * in this process fails, in any thread; so does every operation of a peer that waits for this rank. */
 static void close_all(const gs_comm *c, const char *failure) {
     gs_gloo_state *s = c->state;
     char words[GS_FAILURE_TEXT] = "";
@@ -185,15 +185,15 @@ static void close_all(const gs_comm *c, const char *failure) {
 
 /* ---- notes: which rank waits for which ----
  *
- * Before a rank gives up, it sends a note to all others: for whom it waits, and whom it cannot reach. The connections
- * are open, and a note overtakes blocked messages, because its receive is pending from the start.
+ * Before a rank gives up, it sends a note to all others that says for whom it waits, and whom it cannot reach. The
+ * connections are still open, and a note overtakes blocked messages, because its receive is pending from the start.
  *
  *     rank 0   late: 1               rank 0 waits for rank 1
  *     rank 1   late: 2               rank 1 waits for rank 2, which has sent no note: rank 2 is to blame
  *     rank 1   late: 2, silent: 0    no rank is to blame: the network is cut between ranks 1 and 0
  */
 
-enum { LATE = 1, SILENT = 2 }; /* bits of a note, which has a byte for each rank */
+enum { LATE = 1, SILENT = 2 }; /* bits of each byte of a note, which has one byte per rank */
 
 void gs_gloo_tell_wait(gs_comm *c, const int *peers, int count) {
     gs_gloo_state *s = c->state;
@@ -228,9 +228,9 @@ static void take_note(const gs_comm *c, int from, const wait_notes *notes) {
     }
 }
 
-/* Take the notes that arrive in time: the others give up at about the same time. Stop if a rank has gone, because its
- * failure message says more; a stopped rank needs no notes. A wait for a note closes no connection, because the
- * watchdog ends it. */
+/* Take the notes that arrive in time; the others give up at about the same time as this rank. Stop if a rank has gone,
+ * because its failure message says more. If a process is stopped, no notes are needed to name it. A late note closes no
+ * connection, because the watchdog ends the wait. */
 static void take_notes(const gs_comm *c, const wait_notes *notes) {
     const gs_gloo_state *s = c->state;
     const double end = gs_awake_seconds() + fmin(fmax(c->timeout / 2, 0.2), 2);
@@ -245,7 +245,7 @@ static void take_notes(const gs_comm *c, const wait_notes *notes) {
     }
 }
 
-/* After gs_gloo_tell_wait. Both arrays are freed by the caller; NULL: out of memory. */
+/* Call gs_gloo_tell_wait first. The caller frees both arrays; NULL: out of memory. */
 static wait_notes hear_waits(const gs_comm *c) {
     const gs_gloo_state *s = c->state;
     const size_t squares = (size_t)c->size * (size_t)c->size;
@@ -253,16 +253,16 @@ static wait_notes hear_waits(const gs_comm *c) {
     if (!notes.age || !notes.silent) return notes;
     if (s->told_by) take_notes(c, &notes);
     take_note(c, c->rank, &notes);
-    for (int r = 0; r < c->size; r++) /* in the meantime more may be known */
+    for (int r = 0; r < c->size; r++) /* more may be known by now */
         if (r != c->rank && is_silent(s, r)) notes.silent[c->rank * c->size + r] = true;
     return notes;
 }
 
 /* ---- lost ranks ---- */
 
-/* Keep as lost only the ranks whose processes have ended, and those whose processes cannot be watched: on other
- * machines, or gone before the watch began. If all are alive, all stay lost. The wait is for processes that have lost
- * their connections and are about to end. */
+/* Keep as lost only the ranks whose processes have ended, or cannot be watched because they run on other machines or
+ * had gone before the watch began. If all are alive, all stay lost. Wait up to 0.1 s first: a process that has lost its
+ * connections may be about to end. */
 static int only_ended(const gs_gloo_state *s, int size, bool *lost) {
     int ended = 0, unseen = 0, losses = 0;
     for (int r = 0; r < size; r++) unseen += lost[r] && s->process[r] < 0;
@@ -280,7 +280,7 @@ static int only_ended(const gs_gloo_state *s, int size, bool *lost) {
 
 /* ---- failing ---- */
 
-/* With the lock held, and for the first failure only. */
+/* Called with the lock held, for the first failure only. */
 static void set_failed(const gs_comm *c, gs_status code, const char *message) {
     gs_gloo_state *s = c->state;
     snprintf(s->error.message, sizeof s->error.message, "%s", message);
@@ -308,8 +308,8 @@ gs_status gs_gloo_check_peers(gs_comm *c) {
     return atomic_load(&s->failed) ? gs_error_again(&s->error) : GS_OK;
 }
 
-/* The broken connection may be the second one to a peer (direct.c). Wait until the first one breaks too: before that it
- * delivers the peer's failure message. */
+/* The broken connection may be the second one to a peer (direct.c). Wait until the first one breaks too, because it
+ * delivers the peer's failure message before it does. */
 static void wait_for_the_end_of_one(const gs_comm *c) {
     gs_gloo_state *s = c->state;
     char text[GS_FAILURE_TEXT];
@@ -336,8 +336,8 @@ static void explain_late(const gs_comm *c, const bool *awaited, bool one_of, con
     if (notes->age && notes->silent) gs_waits_explain(&late, message, size);
 }
 
-/* The message for the failure of `what` with this code and Gloo's sentence `how`. peer: the other rank of the
- * operation, or -1. The caller holds the lock. */
+/* Write the message for the failure of the operation `what` with this code and Gloo's sentence `how`. peer: the other
+ * rank of the operation, or -1. The caller holds the lock. */
 static void find_cause(gs_comm *c, gs_gloo_code code, const char *how, int peer, const char *what,
                        char *message, size_t size) {
     gs_gloo_state *s = c->state;

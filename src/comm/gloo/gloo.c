@@ -1,5 +1,5 @@
 /* Ranks as processes, over Gloo. They meet (rendezvous/rendezvous.h), connect pairwise (mesh.h), and hand the
- * connections to Gloo; then come the watchdog and the direct connection. failure.c handles lost ranks. */
+ * connections to Gloo; then the watchdog and the direct connection are created. failure.c handles lost ranks. */
 #include "comm/gloo/state.h"
 #include "comm/rendezvous/rendezvous.h"
 #include "comm/mesh.h"
@@ -15,7 +15,7 @@
 
 /* ---- connecting ---- */
 
-/* The users of Gloo's connections are freed before them. */
+/* Everything that uses Gloo's connections is freed before them. */
 static void free_state(gs_gloo_state *s) {
     const int size = s->comm.size;
     gs_gloo_free_mailboxes(s);
@@ -57,11 +57,11 @@ static gs_gloo_code use_connections(const gs_rendezvous *r, gs_gloo_state *s) {
     return code;
 }
 
-/* Gloo has failed, although all are connected. */
+/* Gloo has failed, although all ranks are connected. */
 static gs_status explain(gs_comm *c, gs_gloo_code code) {
     char start[40];
     if (code == GS_GLOO_MEMORY) return gs_fail(GS_E_MEMORY, "rank %d: no memory for Gloo", c->rank);
-    if (strstr(gs_gloo_error_text(), strerror(EMFILE))) /* only Gloo's text tells this */
+    if (strstr(gs_gloo_error_text(), strerror(EMFILE))) /* only Gloo's text shows this */
         return gs_context(gs_fail_descriptor(EMFILE),
                           "rank %d: all %d ranks are connected, but Gloo cannot start", c->rank, c->size);
     snprintf(start, sizeof start, "the start of %d ranks", c->size);
@@ -70,7 +70,7 @@ static gs_status explain(gs_comm *c, gs_gloo_code code) {
                    c->size, gs_gloo_error_text());
 }
 
-/* This rank tells why it fails before it closes any connection. */
+/* If this rank fails, it tells the others why before it closes any connection. */
 static gs_status connect_all(const gs_rendezvous *r, const gs_rendezvous_state *m, gs_comm *c) {
     gs_gloo_state *s = c->state;
     s->socket = malloc((size_t)(lines_of(r) * r->size) * sizeof *s->socket);
@@ -107,7 +107,7 @@ static gs_status meet_and_connect(const gs_rendezvous *r, gs_rendezvous_state *m
 
 /* ---- collectives ---- */
 
-/* `peer`, or every rank (-1), has reached this call. */
+/* Record that `peer`, or every rank (-1), has reached this call. */
 static void hear(const gs_comm *c, int peer, const gs_call *call) {
     const gs_gloo_state *s = c->state;
     const uint64_t word = gs_call_pack(call);
@@ -167,7 +167,7 @@ static gs_status gloo_recv(gs_comm *c, const gs_envelope *envelope, void *data, 
     const gs_gloo_code code = gs_gloo_recv(s, envelope, data, bytes, gs_gloo_milliseconds(c->timeout));
     if (code != GS_GLOO_OK)
         return gs_gloo_diagnose(c, code, envelope->peer, gs_call_text(envelope->call, false));
-    gs_call theirs = *envelope->call; /* seen from the sender */
+    gs_call theirs = *envelope->call; /* the call as its sender made it */
     if (!gs_is_collective(envelope)) theirs.operation = GS_SEND, theirs.root = c->rank;
     hear(c, envelope->peer, &theirs);
     return GS_OK;
@@ -177,8 +177,8 @@ static gs_status gloo_recv(gs_comm *c, const gs_envelope *envelope, void *data, 
 
 static void gloo_free(gs_comm *c) {
     gs_gloo_state *s = c->state;
-    /* Closing the connections now could cut off data that the others have yet to read. If a rank has already gone, the
-     * barrier fails at once; at the end of the run this failure is ignored. */
+    /* Without this barrier, closing the connections could cut off data that the others have yet to read. If a rank has
+     * already gone, the barrier fails at once; at the end of the run this failure is ignored. */
     if (s->gloo && !atomic_load(&s->failed))
         gs_gloo_collective(s->gloo, &(gs_call){.operation = GS_BARRIER}, NULL, NULL,
                            gs_gloo_milliseconds(c->timeout));

@@ -1,5 +1,5 @@
-// Gloo behind a C face: see gloo_c.h. Comments name Gloo's surprising behaviour, as read in the source of 0.5.0 and
-// tried.
+// Gloo behind a C interface: see gloo_c.h. Comments describe surprising behaviour of Gloo, as seen in the source of
+// 0.5.0 and in tests.
 #include <cerrno>
 #include <chrono>
 #include <condition_variable>
@@ -20,8 +20,8 @@
 #include <unistd.h>
 #include <vector>
 
-// Gloo's headers are not free of warnings. Of its TCP transport only device.h can be included: the others
-// want files that are not installed.
+// Gloo's headers cause warnings. Of its TCP transport only device.h can be included; the others need files that are
+// not installed.
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wall"
 #pragma GCC diagnostic ignored "-Wextra"
@@ -50,7 +50,7 @@ using milliseconds = std::chrono::milliseconds;
 
 namespace {
 
-// Run f and turn every exception into a code.
+// Run f, and turn every exception into a code.
 template <typename F> gs_gloo_code guarded(F f) {
     try {
         f();
@@ -70,7 +70,7 @@ template <typename F> gs_gloo_code guarded(F f) {
 
 const milliseconds for_ever = std::chrono::hours(24 * 365);
 
-// A buffer of Gloo's. Its waits also end when the watchdog has found a broken connection.
+// One of Gloo's buffers, whose waits also end when the watchdog has found a broken connection.
 class WatchedBuffer final : public UnboundBuffer {
   public:
     WatchedBuffer(gs_watchdog *watch, std::unique_ptr<UnboundBuffer> inner)
@@ -109,7 +109,7 @@ class WatchedBuffer final : public UnboundBuffer {
     };
     template <typename F> bool wait(bool sends, milliseconds timeout, F inner_wait) {
         Entry entry(watch_, inner_.get(), sends, timeout);
-        for (;;) { // a late wake-up, meant for an earlier wait, is ignored
+        for (;;) { // ignore a late wake-up, meant for an earlier wait
             if (inner_wait()) return true;
             char found[GS_GLOO_ERROR_TEXT];
             gs_watchdog_found(watch_, found);
@@ -143,8 +143,8 @@ class WatchedConnections final : public gloo::transport::Context {
 
 // ---- descriptors of sockets that Gloo keeps to itself ----
 //
-// dup3 replaces what a descriptor refers to, and keeps its number: so Gloo continues with a connection that it did not
-// make.
+// dup3 replaces what a descriptor refers to, but keeps its number, so that Gloo continues with a connection that it did
+// not make.
 
 using Address = struct sockaddr_storage;
 
@@ -169,7 +169,7 @@ bool is_connected_to(int file, const Address &address) {
     return getpeername(file, reinterpret_cast<struct sockaddr *>(&peer), &length) == 0 && same(peer, address);
 }
 
-// The first matching open descriptor of this process; -1: there is none.
+// The first open descriptor of this process that matches; -1: none does.
 int find_descriptor(bool (*is)(int, const Address &), const Address &like) {
     DIR *files = opendir("/proc/self/fd");
     int found = -1;
@@ -192,7 +192,7 @@ class File final {
     int number_;
 };
 
-// A descriptor to wait for: its event has already happened, or never will. -1: it cannot be made.
+// A descriptor to wait for, whose event has already happened, or never will. -1: it cannot be made.
 int event_descriptor(bool happened) {
     return eventfd(happened, EFD_CLOEXEC | EFD_NONBLOCK);
 }
@@ -217,13 +217,13 @@ void require(bool holds, const char *what) {
     if (!holds) throw std::runtime_error(what);
 }
 
-// Throws if this process has no descriptor left, which Gloo does not always report.
+// Throw if this process has no descriptor left, which Gloo does not always report.
 void require_descriptor() {
     File one(event_descriptor(false));
     require(*one >= 0, std::strerror(errno));
 }
 
-// Runs a function on Gloo's own thread, which handles no connection meanwhile.
+// Run a function on Gloo's own thread, which handles no connection in the meantime.
 class OnGloosThread final : public tcp::Handler {
   public:
     OnGloosThread(tcp::Device &device, std::function<void()> run) : device_(device), run_(std::move(run)) {
@@ -256,11 +256,11 @@ class OnGloosThread final : public tcp::Handler {
 
 // All ranks, connected with each other.
 //
-// A pair of Gloo's listens as soon as it is made, and would take the first caller for its peer. Therefore it is made on
-// Gloo's thread, and its listening socket is replaced by an event that never happens, before that thread looks for
-// callers. Then the pair connects to a decoy, a socket of this process, and this connection is replaced by our
-// authenticated one. A pair calls, instead of waiting for a call, if its own address is the higher one: hence 127.0.0.2
-// and, for the decoy, 127.0.0.1.
+// Each of Gloo's pairs listens as soon as it is made, and would take the first caller for its peer. Therefore it is
+// made on Gloo's thread, and before that thread looks for callers, its listening socket is replaced with an event that
+// never happens. Then the pair connects to a decoy, a socket of this process, and this connection is replaced with our
+// authenticated one. A pair calls, instead of waiting for a call, if its own address is the higher one; therefore it
+// has 127.0.0.2, and the decoy 127.0.0.1.
 class Mesh final : public gloo::Context {
   public:
     using Context::Context;
@@ -271,9 +271,9 @@ class Mesh final : public gloo::Context {
         plain_->setTimeout(getTimeout());
         OnGloosThread(*device, [&] {
             // Gloo's thread polls while a sender holds a pair's lock. A batch thread woken by a message leaves the
-            // sender its core: with more threads than cores it made 13 polls a message instead of 78.
+            // sender its core: with more threads than cores this takes 13 polls per message, not 78.
             const struct sched_param none {};
-            (void)sched_setscheduler(0, SCHED_BATCH, &none); // all works without it
+            (void)sched_setscheduler(0, SCHED_BATCH, &none); // not required
             make_pairs(*device);
         });
         Address address;
@@ -291,7 +291,7 @@ class Mesh final : public gloo::Context {
     }
 
   private:
-    // From now on the pair's descriptor `place` refers to `by`.
+    // Make the pair's descriptor `place` refer to `by`.
     void replace(tcp::Device &device, int peer, int place, int by) {
         if (place < 0) require_descriptor();
         require(place >= 0 && dup3(by, place, O_CLOEXEC) == place, "cannot replace one of Gloo's sockets");
@@ -307,7 +307,7 @@ class Mesh final : public gloo::Context {
             pair->setLocalRank(0);
             Address address;
             std::memcpy(&address, pair->address().bytes().data(), sizeof address);
-            if (same(address, listener)) continue; // Gloo since 2023: all pairs share one
+            if (same(address, listener)) continue; // in Gloo since 2023 all pairs share one
             replace(device, peer, find_descriptor(listens_at, address), *never);
             listener = address;
         }
@@ -356,7 +356,7 @@ void gs_gloo_free(gs_gloo *g) {
 
 // ---- collectives ----
 
-// Gloo takes the size of an element from a C++ type.
+// Gloo derives the size of an element from a C++ type.
 template <typename Options> static void set_elements(Options &options, const gs_call *call, void *data) {
     if (gs_type_size(call->type) == 1)
         options.setOutput(static_cast<uint8_t *>(data), call->count);
@@ -389,7 +389,7 @@ static void run(const std::shared_ptr<Mesh> &mesh, const gs_call *call, const vo
             options.setRoot(call->root);
             gloo::broadcast(options);
         });
-    case GS_ALL_GATHER: // in place: Gloo's own copy from an input buffer would overlap when `in` lies in `out`
+    case GS_ALL_GATHER: // in place: Gloo's copy from an input buffer would overlap if `in` is within `out`
         if (place != in) std::memcpy(place, in, bytes);
         return with<gloo::AllgatherOptions>(mesh, ms, [&](auto &options) {
             options.setOutput(to, all);
@@ -397,7 +397,7 @@ static void run(const std::shared_ptr<Mesh> &mesh, const gs_call *call, const vo
         });
     case GS_ALL_TO_ALL:
         return with<gloo::AlltoallOptions>(mesh, ms, [&](auto &options) {
-            // Gloo only reads its input, but its interface wants it writable.
+            // Gloo only reads its input, but its interface requires it to be writable.
             options.setInput(static_cast<char *>(const_cast<void *>(in)), all);
             options.setOutput(to, all);
             gloo::alltoall(options);

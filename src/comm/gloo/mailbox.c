@@ -1,25 +1,25 @@
 /* Messages over Gloo, in pieces that the receiver requests in advance.
  *
- * Gloo moves a message once its receiver has requested it, and the request is a message too. A request made in recv
- * would wait behind everything that the rank itself is sending, and the two directions of a line would alternate.
- * Therefore a rank keeps spare memory for each sender, for which Gloo always has a request.
+ * Gloo moves a message once its receiver has requested it, and the request is itself a message. A request made in recv
+ * would wait behind everything that the rank is sending, and the two directions of a line would alternate. Therefore a
+ * rank keeps spare buffers for each sender, which are always requested in advance.
  *
  *     receiver   recv: piece 0 arrives in spare 0 -> the caller's memory; request spare 0 again; piece 1 ...
  *     sender     send: pieces 0, 1, 2 ... leave at once, as long as there are spares
  *
- * There are spares for two messages, because the requests for the second travel while the receiver's own first message
- * does. There are never more than SPARES: a longer message flows as the spares are emptied. Untouched spare memory
+ * There are spares for two messages, because the requests for the second one travel while the receiver's own first
+ * message does. There are at most SPARES spares; a longer message flows as they are emptied. Untouched spare memory
  * costs nothing.
  *
- * Between processes of one machine no line is slow, and a rank requests in recv. If it did so earlier, pieces would
- * arrive during its next step, and Gloo's thread, which polls for the lock that the rank holds, would disturb it: on
- * two cores a message of 128 KB took twice as long. Pieces cost one more copy there: sums of 2 MB and more take up to
- * 1.5 times as long (launch uses shared memory there).
+ * Between processes of one machine no line is slow, so a rank makes its requests in recv. If it made them earlier,
+ * pieces would arrive during its next step, and Gloo's thread would disturb it by polling for a lock that it holds: on
+ * two cores a message of 128 KB took twice as long. Splitting messages into pieces costs one more copy, so sums of 2 MB
+ * and more take up to 1.5 times as long (`gradsum launch` uses shared memory there).
  *
- * Each piece begins with the length of its message, so that mismatched calls are found.
+ * Each piece begins with the length of its message, so that mismatched calls are detected.
  *
- * Between network namespaces, over lines of 50 Mbit/s each way, a step of lenet with a ring of 4 ranks takes 68 ms, and
- * takes 119 ms with requests in recv.
+ * Between network namespaces, over lines of 50 Mbit/s each way, a step of lenet with a ring of 4 ranks takes 68 ms,
+ * instead of 119 ms with requests in recv.
  */
 #include "comm/gloo/state.h"
 #include "comm/transports.h"
@@ -30,9 +30,9 @@
 #include <string.h>
 
 enum {
-    HEAD = sizeof(uint64_t), /* holds the length of the whole message, without heads */
+    HEAD = sizeof(uint64_t), /* of a piece; holds the length of the whole message without heads */
     PIECE = HEAD + GS_GLOO_PAYLOAD,
-    SPARES = 64, /* for one sender: 16 MiB */
+    SPARES = 64, /* per sender: 16 MiB */
 };
 
 static inline size_t pieces_of(size_t bytes) {
@@ -51,7 +51,7 @@ typedef struct spare_piece {
     unsigned char piece[PIECE];
 } spare_piece;
 
-/* The spares for one sender, on one slot. For one thread at a time. */
+/* The spares for one sender, on one slot. Only one thread at a time may use them. */
 typedef struct spares_of_sender {
     spare_piece *first, *last; /* requested, in the order of the requests */
     size_t requested;
@@ -81,7 +81,7 @@ static void free_list(spare_piece *spare) {
     }
 }
 
-/* Request spares until `wanted` are requested. */
+/* Request more spares until `wanted` spares are requested. */
 static gs_gloo_code ask(spares_of_sender *s, gs_gloo *g, size_t wanted, int from, uint64_t slot) {
     gs_gloo_code code = GS_GLOO_OK;
     for (; s->requested < wanted; s->requested++) {
@@ -97,7 +97,7 @@ static gs_gloo_code ask(spares_of_sender *s, gs_gloo *g, size_t wanted, int from
     return code;
 }
 
-/* The first spare has been emptied. */
+/* The first spare has been emptied: make it idle. */
 static void retire_first(spares_of_sender *s) {
     spare_piece *spare = s->first;
     s->first = spare->next;
@@ -115,9 +115,9 @@ static gs_gloo_code check_length(const spare_piece *spare, int from, size_t byte
     return gs_gloo_explain(GS_GLOO_OTHER, text);
 }
 
-/* The next receive requests the emptied spares again; in the middle of a long message many at once, because each
- * request takes the lock of the connection, for which Gloo's thread polls while data arrive. If no more can be
- * requested, because the sender has gone or memory is exhausted, those that were are still read.
+/* Emptied spares are requested again by the next receive; in the middle of a long message, many at once, because each
+ * request takes the connection's lock, for which Gloo's thread polls while data arrive. If no more can be requested,
+ * because the sender has gone or memory is exhausted, the spares requested so far are still read.
  *
  * ahead: request two messages, and the notes before them (linked.c). */
 static gs_gloo_code receive_in_spares(spares_of_sender *s, gs_gloo *g, bool ahead, int from, uint64_t slot,
@@ -138,11 +138,11 @@ static gs_gloo_code receive_in_spares(spares_of_sender *s, gs_gloo *g, bool ahea
     return GS_GLOO_OK;
 }
 
-/* ---- mailboxes (transports.h); each is a slot of Gloo's ---- */
+/* ---- mailboxes (transports.h); each uses its own slot of Gloo ---- */
 
-/* A message that was sent, and is kept until the peer has it. */
+/* A sent message, which is kept until the peer has it. */
 typedef struct copy {
-    char *pieces;           /* each behind its head */
+    char *pieces;           /* each after its head */
     size_t bytes;           /* of the message */
     gs_gloo_buffer *buffer; /* over pieces */
     size_t under_way;       /* pieces */
@@ -171,7 +171,7 @@ void gs_gloo_free_mailboxes(gs_gloo_state *s) {
     }
 }
 
-/* Messages of the same length use the memory, and Gloo's buffer over it, again. */
+/* A message of the same length reuses the memory, and Gloo's buffer over it. */
 static gs_gloo_code make_room(gs_gloo *g, copy *k, size_t bytes) {
     if (k->buffer && k->bytes == bytes) return GS_GLOO_OK;
     const size_t size = bytes + pieces_of(bytes) * HEAD;

@@ -1,8 +1,8 @@
-/* Waits of Gloo that end when a connection breaks.
+/* End Gloo's waits when a connection breaks.
  *
- * When a connection breaks, Gloo 0.5.0 fails the operations that queue for it, but forgets the one in the middle of its
+ * When a connection breaks, Gloo 0.5.0 fails the operations queued for it, but forgets the one in the middle of its
  * message, which would wait until the timeout. Therefore a thread checks the connections 50 times a second while any
- * operation waits, and wakes all waits when one is broken:
+ * operation waits, and wakes all waits when a connection is broken:
  *
  *     Gloo's collectives, and messages     begin, wait, end
  *     the watchdog                         tick ... tick ... tick, a connection is broken: wake all
@@ -11,11 +11,11 @@
  * end of the connection: at once when the process at the other end dies, on any machine. (If a machine loses power,
  * only the timeout shows it.)
  *
- * A timeout inside Gloo closes all connections, and the others would report this rank as lost. Therefore Gloo waits
- * without limit, and the watchdog wakes it at the deadline. The connections stay open, and the ranks can tell each
- * other what is wrong.
+ * A timeout inside Gloo closes all connections, so the others would report this rank as lost. Therefore Gloo waits
+ * without limit, and the watchdog wakes it at the deadline. The connections stay open, so the ranks can tell each other
+ * what is wrong.
  *
- * An operation that can still finish after a break does so: only waits that last from one tick to the next are woken.
+ * An operation that can still finish after a break may do so: only waits that last from one tick to the next are woken.
  */
 #include "comm/gloo/gloo_c.h"
 #include "core/clock.h"
@@ -35,7 +35,7 @@ struct gs_watchdog {
     gs_gloo_buffer **line; /* [size] a receive that no one answers; NULL: this rank */
     pthread_t thread;
     bool running;
-    pthread_mutex_t lock; /* guards all below, and looks at lines */
+    pthread_mutex_t lock; /* guards all members below, and each look at a line */
     pthread_cond_t end;
     bool ends;
     gs_gloo_wait *waiting;
@@ -69,8 +69,8 @@ void gs_watchdog_found(gs_watchdog *w, char found[GS_GLOO_ERROR_TEXT]) {
 
 /* ---- looking ---- */
 
-/* A wait that is woken in advance only looks: it returns at once, or fails. Only one thread may do so at a time: two
- * wakes could count as one, and the second wait would time out and close all connections. */
+/* A wait that is woken in advance only looks: it returns at once, or fails. Only one thread at a time may do this: two
+ * wakes could count as one, and then the second wait would time out and close all connections. */
 static gs_gloo_code look_locked(gs_watchdog *w, int peer) {
     gs_gloo_wake(w->line[peer], false);
     return gs_gloo_wait_recv(w->line[peer], 1);

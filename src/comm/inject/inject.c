@@ -27,10 +27,10 @@ typedef struct injected {
 
 /* ---- reading ----
  *
- * The value of GRADSUM_FAULT: "KIND:rank=R,operation=K[,generation=G][,seconds=S]", several with a ';' between them.
+ * The value of GRADSUM_FAULT: "KIND:rank=R,operation=K[,generation=G][,seconds=S]"; several are separated by ';'.
  */
 
-enum { FAULT = 120 /* bytes of the longest valid one, with its 0 */ };
+enum { FAULT = 120 /* bytes of the longest valid fault, with its 0 */ };
 
 static const char *const names[GS_FAULT_KINDS] = {
     [GS_FAULT_KILL] = "kill",   [GS_FAULT_USAGE] = "usage", [GS_FAULT_STOP] = "stop",
@@ -42,7 +42,7 @@ enum { RANK, OPERATION, GENERATION, SECONDS, MEMBERS };
 static char *const members[] = {"rank", "operation", "generation", "seconds", NULL};
 static const double least[MEMBERS] = {0, 0, 1, 1e-9}, most[MEMBERS] = {INT_MAX, 1e15, 1000, 1000};
 
-/* False: it is no valid number for this member. */
+/* False: it is not a valid number for this member. */
 static bool read_number(const char *value, int member, double *out) {
     char *end;
     const size_t digits = strspn(value, "0123456789");
@@ -51,7 +51,7 @@ static bool read_number(const char *value, int member, double *out) {
     return end != value && !*end && *out >= least[member] && *out <= most[member];
 }
 
-/* One fault; the text is used up. False: it is invalid. */
+/* Read one fault; changes the text. False: it is invalid. */
 static bool read_fault(char *text, gs_fault *f) {
     double got[MEMBERS] = {[RANK] = NAN, [OPERATION] = NAN, [GENERATION] = 1, [SECONDS] = NAN};
     char *rest = strchr(text, ':'), *value;
@@ -69,7 +69,7 @@ static bool read_fault(char *text, gs_fault *f) {
     }
     if (kind == GS_FAULT_KINDS || isnan(got[RANK]) || isnan(got[OPERATION]) ||
         !isnan(got[SECONDS]) != (kind == GS_FAULT_DELAY) || (kind == GS_FAULT_DROP && got[OPERATION] < 1))
-        return false; /* before the processes meet there is nothing to drop */
+        return false; /* before the processes meet there are no messages to drop */
     *f = (gs_fault){(gs_fault_kind)kind, (int)got[RANK], (uint64_t)got[OPERATION], (int)got[GENERATION],
                     got[SECONDS]};
     return true;
@@ -149,7 +149,7 @@ static void injected_free(gs_comm *c) {
     char text[300];
     for (int i = 0; i < k->faults.count; i++) {
         const gs_fault *f = &k->faults.fault[i];
-        if (f->operation <= operations) continue; /* it has struck */
+        if (f->operation <= operations) continue; /* this fault has struck */
         snprintf(text, sizeof text,
                  "GRADSUM_FAULT: rank %d made %" PRIu64 " operations: no %s at operation %" PRIu64, f->rank,
                  operations, names[f->kind], f->operation);

@@ -3,23 +3,23 @@
  *     GRADSUM_FAULT="delay:rank=0,operation=3,seconds=0.5;kill:rank=2,operation=60,generation=2"
  *
  *     kill      SIGKILL to the rank's process
- *     usage     the process ends as after wrong usage, with exit status 2
- *     stop      SIGSTOP to it
+ *     usage     the process ends with exit status 2, as after wrong usage
+ *     stop      SIGSTOP to the rank's process
  *     delay     the rank sleeps for `seconds` before the operation
- *     drop      from this operation on nothing that the rank sends arrives, as if its outgoing line were cut
+ *     drop      from this operation on, nothing that the rank sends arrives, as if its outgoing line were cut
  *
- * Each rank counts its operations from 1, as they reach the transport: messages sent or received, and collectives, also
- * those before and after training. --link and GRADSUM_CHECK add operations: a note precedes each message, or each
- * collective. If any fault is a drop, all ranks make collectives of messages (collectives.c), which can be lost.
+ * Each rank counts its operations from 1, as they reach the transport: messages sent or received, and collectives,
+ * including those before and after training. --link adds an operation before each message (a note), and GRADSUM_CHECK
+ * one before each collective. If any fault is a drop, all ranks make collectives of messages (collectives.c).
  *
- * Operation 0 is before the processes of a training meet; `rank` is then the number of the process. kill, usage, stop
- * and delay may strike there.
+ * Operation 0 is the time before the processes of a training meet; `rank` is then the number of the process. kill,
+ * usage, stop and delay may strike there.
  *
- * `generation`: in which generation of a launch with --elastic the fault strikes, 1 by default; "all": in each. Ranks
- * and operations are those of that generation. With --restarts it strikes in each attempt.
+ * `generation` is the generation of a launch with --elastic in which the fault strikes: 1 by default; "all": every one.
+ * Ranks and operations are counted in that generation. With --restarts the fault strikes in each attempt.
  *
- * A fault that strikes says so on standard error; one that does not says at the end how many operations its rank made.
- * inject.c wraps the transport, below everything else; without the variable it is absent. */
+ * A fault that strikes says so on standard error; for one that does not, the end of the run reports how many operations
+ * its rank made. inject.c wraps the transport, below all other wrappers; without the variable it is absent. */
 #pragma once
 
 #include <stdint.h>
@@ -38,8 +38,8 @@ typedef struct gs_fault {
     gs_fault_kind kind;
     int rank;
     uint64_t operation; /* from 1; 0: before the processes meet */
-    int generation;     /* of an elastic launch, from 1; 0: each */
-    double seconds;     /* of a delay: above 0, 1000 at most */
+    int generation;     /* of an elastic launch, from 1; 0: every generation */
+    double seconds;     /* of a delay: above 0, at most 1000 */
 } gs_fault;
 
 enum { GS_FAULTS = 16 /* at most */ };
@@ -49,14 +49,14 @@ typedef struct gs_faults {
     gs_fault fault[GS_FAULTS];
 } gs_faults;
 
-/* Prints "gradsum: " and the sentence on standard error. The program replaces it by one that wraps lines. */
+/* Prints "gradsum: " and the sentence on standard error. The program replaces it with a function that wraps lines. */
 extern void (*gs_faults_tell)(const char *sentence);
 
 /* GS_E_USAGE: the value of GRADSUM_FAULT is invalid; the message names the fault. */
 gs_status gs_faults_read(const char *text, gs_faults *);
 
-/* Process `rank` is about to meet the others: its faults of operation 0 strike. An invalid value does nothing yet: all
- * processes report it once they have met. */
+/* Called when process `rank` is about to meet the others: its faults of operation 0 strike. An invalid value has no
+ * effect yet; all processes report it once they have met. */
 void gs_inject_before_rendezvous(int rank);
 
 /* Wrap the comms of this process's workers in the faults of GRADSUM_FAULT, if it is set. GS_E_USAGE: the value is

@@ -1,4 +1,4 @@
-/* Ranks as processes that mpirun has started, over MPI (any of version 3; tried with Open MPI 4.1). */
+/* Ranks as processes started by mpirun, over any MPI 3 (tested with Open MPI 4.1). */
 #include "comm/create.h"
 
 #ifdef GRADSUM_MPI
@@ -23,14 +23,14 @@
 #include <unistd.h>
 
 enum {
-    TAG_BITS = 11,        /* of a rank in a tag: a process holds at most 2048 workers */
-    SHORT_ARRAYS = 32768, /* bytes of all ranks' arrays together */
+    TAG_BITS = 11,        /* bits of a rank in a tag, so a process holds at most 2048 workers */
+    SHORT_ARRAYS = 32768, /* bytes in the arrays of all ranks together */
 };
 
-/* Channels. Each has its own communicator, so that none receives a message of another. */
+/* Each channel has its own communicator, so that it never receives a message of another channel. */
 enum { MESSAGES, COLLECTIVES, OF_FAILURES, CHANNELS };
 
-/* A message that was sent, and is kept until the peer has it. */
+/* A sent message, kept until the peer has it. */
 typedef struct copy {
     gs_scratch data;
     bool under_way;
@@ -45,28 +45,28 @@ typedef struct mailbox {
 typedef struct mpi_state {
     gs_comm comm;
     const char *noun; /* what messages call a rank: "rank" or "process" */
-    long *pid;        /* [size] processes of this machine; 0: elsewhere */
+    long *pid;        /* [size] processes of this machine; 0: on another machine */
     MPI_Comm channel[CHANNELS];
-    atomic_int waiting;   /* threads that let MPI work */
-    pthread_mutex_t lock; /* guards the rest, except `failed` and the last line */
+    atomic_int waiting;   /* threads that are letting MPI make progress */
+    pthread_mutex_t lock; /* guards the members below, except `failed` and scratch */
     atomic_bool failed;   /* once true, error does not change */
     gs_error error;
     MPI_Request inbox; /* where the failure message of any rank arrives */
     char heard[GS_FAILURE_TEXT];
     gs_mailbox *mailboxes;
-    gs_scratch scratch; /* of the collective under way */
+    gs_scratch scratch; /* for the current collective */
 } mpi_state;
 
 /* ---- MPI in this process: initialised once, finalised once ---- */
 
-/* MPI_Init_thread and MPI_Finalize wait for the other processes without a limit. Therefore one thread makes both calls
- * (MPI requires the same thread for both), and the others wait for that thread with a timeout. */
+/* MPI_Init_thread and MPI_Finalize wait for the other processes without a limit. Therefore a separate thread makes both
+ * calls (MPI requires the same thread for both), and the callers wait for it with a timeout. */
 
 enum { INIT = 1 /* the ticket of the thread's first job */ };
 
 static struct {
-    gs_jobs *thread; /* NULL: not begun */
-    int level;       /* the thread support that MPI provides to its caller */
+    gs_jobs *thread; /* NULL: not started */
+    int level;       /* the thread support that MPI provides */
     double timeout;
     atomic_bool broken;
 } session;
@@ -98,9 +98,9 @@ static void end_session(void) {
         is_done_in_time(ticket);
 }
 
-/* Initialise MPI, with MPI_THREAD_MULTIPLE requested, and wait for all processes that mpirun started; later calls
- * return at once. MPI is finalised when the process ends, unless mpi_break was called. GS_E_PEER: the others did not
- * begin within `timeout` seconds, or MPI was broken before. */
+/* Initialise MPI, requesting MPI_THREAD_MULTIPLE, and wait for all processes that mpirun started. Later calls return at
+ * once. MPI is finalised when the process ends, unless mpi_break was called. GS_E_PEER: the others did not begin within
+ * `timeout` seconds, or MPI was broken before. */
 static gs_status mpi_begin(double timeout) {
     session.timeout = timeout;
     if (!session.thread) {
@@ -115,34 +115,34 @@ static gs_status mpi_begin(double timeout) {
                    timeout);
 }
 
-/* An operation has failed: from now on MPI is neither used nor finalised. MPI_Finalize would continue pending
- * operations in freed memory, and wait for lost ranks. If a process exits without MPI_Finalize and with a nonzero
- * status, Open MPI's mpirun ends the others, and exits with the status of the first failed process. */
+/* Called when an operation has failed: from then on MPI is neither used nor finalised. MPI_Finalize would continue
+ * pending operations in freed memory, and wait for lost ranks. If a process exits without MPI_Finalize and with a
+ * nonzero status, Open MPI's mpirun ends the others, and exits with the status of the first failed process. */
 static void mpi_break(void) {
     atomic_store(&session.broken, true);
 }
 
-/* Waiting for MPI, never longer than the timeout; and how a failure spreads.
+/* Waiting for MPI, never longer than the timeout, and how a failure spreads.
  *
  * MPI_Wait has no timeout. Therefore every operation is nonblocking, and a waiting rank calls MPI_Test repeatedly,
  * which also lets MPI make progress: first without a pause, then yielding the core, later with short sleeps.
  *
- * A failing rank sends its message to all others on a separate communicator. Waiting ranks check it too, and fail with
- * the same message. After that MPI is not used for this comm: pending operations are never completed, and must not
- * touch reused memory. Therefore no thread returns with a failure while another is inside MPI, and MPI_Finalize is
- * skipped.
+ * A failing rank sends its message to all others on a separate communicator. Waiting ranks also check that
+ * communicator, and fail with the same message. After that MPI is not used for this comm: pending operations are never
+ * completed, and must not touch reused memory. Therefore no thread returns with a failure while another is inside MPI,
+ * and MPI_Finalize is skipped.
  */
 
 enum {
-    BUSY_TESTS = 200,    /* before the core is offered to others between tests: about 20 us */
-    INBOX_INTERVAL = 16, /* tests between two looks for failures */
+    BUSY_TESTS = 200,    /* tests before the core is yielded between them: about 20 us */
+    INBOX_INTERVAL = 16, /* tests between two checks for failures */
 };
 
 static const double SLEEPLESS = 5e-3, TELLING = 0.5, LISTENING = 0.05; /* seconds */
 
 /* ---- failing ---- */
 
-/* Send the message to all and give it a moment to leave. */
+/* Send the message to all ranks, and give it a moment to leave. */
 static void tell_all(gs_comm *c) {
     mpi_state *s = c->state;
     double end = gs_seconds() + TELLING;
@@ -165,11 +165,11 @@ static void fail_locked(gs_comm *c, gs_status code, const char *message, bool te
     atomic_fetch_add(&s->waiting, 1);
     atomic_store(&s->failed, true);
     mpi_break();
-    if (tell && s->inbox != MPI_REQUEST_NULL) tell_all(c); /* null: not all ranks are connected yet */
+    if (tell && s->inbox != MPI_REQUEST_NULL) tell_all(c); /* else not all ranks are connected yet */
     atomic_fetch_sub(&s->waiting, 1);
 }
 
-/* From now on every call fails with `message`, here and, if `tell`, on all other ranks; the first message stays. */
+/* Make every later call fail with `message`, here and, if `tell`, on all other ranks; the first message stays. */
 static void mpi_fail(gs_comm *c, gs_status code, const char *message, bool tell) {
     mpi_state *s = c->state;
     pthread_mutex_lock(&s->lock);
@@ -194,7 +194,7 @@ static void mpi_listen(gs_comm *c) {
 
 /* ---- messages of failures ---- */
 
-/* As mpi_fail, for a call of this rank: "rank 0: all_reduce of 5 f32: why". Returns the first failure. */
+/* Like mpi_fail, for a call of this rank: "rank 0: all_reduce of 5 f32: why". Returns the first failure. */
 static gs_status mpi_fail_call(gs_comm *c, const gs_call *call, const char *why) {
     const mpi_state *s = c->state;
     char message[GS_FAILURE_TEXT];
@@ -203,13 +203,13 @@ static gs_status mpi_fail_call(gs_comm *c, const gs_call *call, const char *why)
     return gs_error_again(&s->error);
 }
 
-/* `error` was returned by MPI: anything except MPI_SUCCESS becomes a failure of `call`. */
+/* MPI returned `error`: any value except MPI_SUCCESS becomes a failure of `call`. */
 static gs_status mpi_check(gs_comm *c, const gs_call *call, int error) {
     const mpi_state *s = c->state;
     char text[MPI_MAX_ERROR_STRING] = "", why[MPI_MAX_ERROR_STRING + 16];
     int length;
     if (error == MPI_SUCCESS) return GS_OK;
-    /* A failed rank may have left half an operation behind: then its failure message is on its way. */
+    /* A failed rank may have left half an operation behind; its failure message is then on its way. */
     for (double end = gs_seconds() + LISTENING; gs_seconds() < end && !atomic_load(&s->failed);)
         mpi_listen(c);
     MPI_Error_string(error, text, &length);
@@ -269,11 +269,11 @@ static gs_status mpi_wait(gs_comm *c, const gs_call *call, int peer, MPI_Request
     return result;
 }
 
-/* Messages over MPI. MPI_Isend needs its data unchanged until it has left, but send must not wait for the receiver:
- * therefore a copy is sent.
+/* Messages over MPI. MPI_Isend requires that the data stay unchanged until they have left, but send must not wait for
+ * the receiver. Therefore a copy is sent.
  *
- * Long messages (over some KiB) move only while both sides are inside a call of MPI. For the sender that is its next
- * one, which may be the call that frees the comm.
+ * Long messages (more than a few KiB) move only while both sides are inside a call of MPI. On the sender that is its
+ * next call, which may be the one that frees the comm.
  */
 
 static int channel_of(const gs_envelope *e) {
@@ -296,7 +296,7 @@ static gs_status wait_for_copy(gs_comm *c, const gs_call *call, int process, cop
     return GS_OK;
 }
 
-/* The rank to blame if the peer does not answer; -1: in this collective the peer may itself wait for another. */
+/* The rank to blame if the peer does not answer; -1: in this collective the peer may itself wait for another rank. */
 static int blamed(const gs_envelope *e) {
     const gs_operation o = e->call->operation;
     const bool waits = gs_is_collective(e) && o != GS_REDUCE && o != GS_GATHER && o != GS_SCATTER;
@@ -343,7 +343,7 @@ static gs_status mpi_recv(gs_comm *c, const gs_envelope *e, void *data, size_t b
     return got == (int)bytes ? GS_OK : mpi_fail_call(c, e->call, "the message received is shorter");
 }
 
-/* Wait until all that was sent has left. */
+/* Wait until all sent messages have left. */
 static gs_status mpi_flush(gs_comm *c) {
     mpi_state *s = c->state;
     for (gs_mailbox *box = s->mailboxes; box; box = box->next)
@@ -368,8 +368,8 @@ static void free_state(mpi_state *s) {
 
 /* ---- collectives ---- */
 
-/* Made of messages: MPI_Allreduce need not give the same bits in a second run (MPI 3.1, 5.9.1), and MPI_MIN of a NaN is
- * unspecified. Long arrays are summed in parts. */
+/* Collectives are made of messages, because MPI_Allreduce need not give the same bits in a second run (MPI 3.1, 5.9.1),
+ * and MPI_MIN of a NaN is unspecified. Long arrays are summed in parts. */
 static gs_status mpi_collective(gs_comm *c, const gs_call *call, const void *in, void *out) {
     mpi_state *s = c->state;
     GS_TRY(look(c));
@@ -397,7 +397,7 @@ static void mpi_set_multithreaded(gs_comm *c) {
                  true);
 }
 
-/* All ranks have sent and received everything: nothing is under way when the communicators are freed. */
+/* Wait until all ranks have sent and received everything: nothing may be under way when communicators are freed. */
 static void close_communicators(gs_comm *c) {
     mpi_state *s = c->state;
     if (c->size == 1 || gs_comm_barrier(c) != GS_OK || mpi_flush(c) != GS_OK) return;
@@ -410,7 +410,7 @@ static void close_communicators(gs_comm *c) {
 static void mpi_free(gs_comm *c) {
     mpi_state *s = c->state;
     close_communicators(c);
-    /* After a failure MPI may still use memory of this comm: it is not freed, as the process is about to end. */
+    /* After a failure MPI may still use this comm's memory, so it is not freed; the process is about to end anyway. */
     if (!atomic_load(&s->failed)) free_state(s);
 }
 
@@ -464,7 +464,7 @@ static gs_status learn_processes(gs_comm *c) {
     return GS_OK;
 }
 
-/* The communicators are made by all ranks together. */
+/* All ranks create the communicators together. */
 static gs_status open_communicators(gs_comm *c) {
     mpi_state *s = c->state;
     gs_call call = {.operation = GS_BARRIER};

@@ -12,13 +12,13 @@
 #include <unistd.h>
 
 enum {
-    ROLL = 1024 /* machines at most; --nodes takes no more */,
+    ROLL = 1024 /* maximum number of machines; --nodes takes no more */,
     PINGS = 20,
     PIECE = 64 * 1024,
     MOST = 64 << 20
 };
-static const double LOOK = 0.05, SOON = 1.5 /* s until missing machines are named */,
-                    CONNECT = 1.2 /* s for closed ports to be found */,
+static const double LOOK = 0.05, SOON = 1.5 /* s before missing machines are named */,
+                    CONNECT = 1.2 /* s to detect closed ports */,
                     SETTLE = 15 /* s for the others to measure */, WAIT = 10 /* s for any bytes */,
                     ENOUGH = 0.02 /* s of sending, for a bandwidth */;
 
@@ -28,7 +28,7 @@ typedef struct probing {
     gs_probe_waits *waits;
     void *context;
     gs_rendezvous_state *m;
-    double end; /* of the wait for missing machines */
+    double end; /* when the wait for missing machines ends */
     int *socket;
     char (*why)[GS_MESH_WHY];
     char roll[ROLL + 1]; /* '1' for each rank that takes part, else '0'; "": not yet decided */
@@ -45,7 +45,7 @@ static gs_status move(int socket, bool out, void *data, size_t bytes) {
     return gs_fail(GS_E_PEER, "the connection broke, or carried nothing for %g s", WAIT);
 }
 
-/* A number, then as many bytes. */
+/* Move a number, then that many bytes. */
 static gs_status move_bytes(int socket, bool out, unsigned char *piece, uint64_t *bytes) {
     GS_TRY(move(socket, out, bytes, sizeof *bytes));
     if (*bytes > MOST) return gs_fail(GS_E_PEER, "what came through the connection is not what was sent");
@@ -54,7 +54,7 @@ static gs_status move_bytes(int socket, bool out, unsigned char *piece, uint64_t
     return GS_OK;
 }
 
-/* The other end: echo everything until the caller closes. */
+/* The called end: echo everything until the caller closes the connection. */
 static gs_status serve(int socket, unsigned char *piece) {
     for (uint64_t bytes;;) {
         GS_TRY(move_bytes(socket, false, piece, &bytes));
@@ -70,7 +70,7 @@ static gs_status there_and_back(int socket, unsigned char *piece, uint64_t bytes
     return GS_OK;
 }
 
-/* The caller's end. The bytes double until they take long enough; their time excludes the round trip. */
+/* The caller's end. The bytes double until they take long enough; the measured time excludes the round trip. */
 static gs_status ask(int socket, unsigned char *piece, gs_probe_link *l) {
     double took[PINGS], time = 0;
     for (int i = 0; i < PINGS; i++) GS_TRY(there_and_back(socket, piece, 0, &took[i]));
@@ -96,7 +96,7 @@ static gs_status take_host(probing *x, int rank, const char *value) {
     for (int i = 0; value && i < 4; i++) value = strchr(value, '\n') ? strchr(value, '\n') + 1 : NULL;
     snprintf(h->name, sizeof h->name, "%.*s", (int)strcspn(its.machine, " "), its.machine);
     snprintf(h->address, sizeof h->address, "%s", its.address);
-    snprintf(h->facts, sizeof h->facts, "%s", value ? value : ""); /* behind the rank info's four lines */
+    snprintf(h->facts, sizeof h->facts, "%s", value ? value : ""); /* after the rank info's four lines */
     x->m->all[rank] = its;
     h->came = true;
     return GS_OK;
@@ -138,7 +138,7 @@ static gs_status put_host(const probing *x, const char *facts) {
                    p->rank);
 }
 
-/* The higher rank calls, so it knows the result and reports it to all. */
+/* Report a link to all machines. The higher rank does so, because it calls and knows the result. */
 static gs_status put_link(const probing *x, int peer, const gs_probe_link *l) {
     char key[GS_STORE_KEY], value[GS_STORE_VALUE];
     bool there;
@@ -161,7 +161,7 @@ static bool lacks_somebody(const probing *x) {
     return false;
 }
 
-/* Wait until all are there, or the first one has waited long enough; that one puts the roll. */
+/* Wait until all are there or one of them has waited long enough. The one that sees this first puts the roll. */
 static gs_status wait_for_all(probing *x) {
     const double soon = gs_seconds() + SOON;
     bool told = x->end <= soon, all = false, there;
@@ -207,7 +207,7 @@ static gs_status measure_with(const probing *x, int peer) {
     return me > peer ? put_link(x, peer, &l) : GS_OK;
 }
 
-/* In round k ranks a and b with a + b = k (mod size) are partners: each pair once, and each rank has one partner. */
+/* In round k, ranks a and b are partners if a + b = k (mod size). Each pair meets once. */
 static gs_status tell_and_measure(const probing *x) {
     const int size = x->p->size, me = x->p->rank;
     gs_probe_link closed = {.known = true};

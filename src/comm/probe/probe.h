@@ -1,9 +1,9 @@
-/* Checks the connections between the machines of a run in advance: `gradsum doctor --meet`. One process on each:
+/* Check the connections between the machines of a run in advance (`gradsum doctor --meet`), with one process on each:
  *
- *     1. all        meet as the ranks of a run do (rendezvous/rendezvous.h), and tell their facts
- *     2. roll       lists all machines, or those that are there when the first one has waited long enough
- *     3. all        connect pairwise, as the ranks of a run do (mesh.h), and tell which they could not reach
- *     4. pairs      measure round trip and bandwidth, in rounds in which each has one partner, and tell them
+ *     1. all        meet like the ranks of a run (rendezvous/rendezvous.h), and tell their facts
+ *     2. roll       lists all machines, or those that have come when the first one has waited long enough
+ *     3. all        connect pairwise, like the ranks of a run (mesh.h), and tell which machines they could not reach
+ *     4. pairs      measure round trip and bandwidth, in rounds with one partner each, and tell the results
  *
  * An absent or unreachable machine is a finding, not an error.
  */
@@ -22,7 +22,7 @@ typedef struct gs_probe_host {
 
 /* Between ranks a < b. */
 typedef struct gs_probe_link {
-    bool known; /* false: one of them never came, or ended too early */
+    bool known; /* false: one of the two never came, or ended too early */
     bool works;
     double round_trip; /* s, the median */
     double rate;       /* bytes/s, the mean of both directions */
@@ -31,18 +31,18 @@ typedef struct gs_probe_link {
 
 typedef struct gs_probe {
     int size, rank;
-    char strangers[300]; /* other callers; "" */
+    char strangers[300]; /* rejected callers, as text; "": none */
     gs_probe_host *host; /* [size] */
-    gs_probe_link *link; /* [size * size]: a < b is at a * size + b */
+    gs_probe_link *link; /* [size * size]: ranks a < b are at a * size + b */
 } gs_probe;
 
-/* Called once, if a machine is missing after a short while: the others, and the remaining seconds of the wait. */
+/* Called once if a machine is missing after a short while, with those that have come and the seconds left to wait. */
 typedef void gs_probe_waits(void *context, const gs_probe *, double left);
 
-/* facts: lines of this machine; every machine gets those of all, with two more: "interface", and "route", the address
- * from which it reaches the store. The rendezvous has one process on each node; its timeout limits the wait for missing
- * machines. Errors: this machine cannot meet the others (no such interface, no store, another secret, a rank that came
- * twice or too late); the message says why. */
+/* facts: lines about this machine. Every machine gets the facts of all, each with two more lines: "interface", and
+ * "route", the address from which that machine reaches the store. The rendezvous has one process on each node; its
+ * timeout limits the wait for missing machines. Errors: this machine cannot meet the others (no such interface, no
+ * store, another secret, a rank that came twice or too late); the message says why. */
 gs_status gs_probe_run(const gs_rendezvous *, const char *facts, gs_probe_waits *waits, void *context,
                        gs_probe **out);
 

@@ -1,5 +1,5 @@
-/* The rank of this process and how it meets the others, from the environment that `gradsum launch`, the user, or
- * another launcher has set. */
+/* Read the rank of this process, and how it meets the others, from the environment variables that `gradsum launch`, the
+ * user, or another launcher has set. */
 #include "comm/rendezvous/store.h"
 
 #include <math.h>
@@ -7,11 +7,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { PROCESSES = 4096 /* at most */, PORTS = 16 /* a store takes the first free one */ };
+enum { PROCESSES = 4096 /* maximum */, PORTS = 16 /* a store uses the first free one of this many */ };
 
-/* ---- other launchers: each is a row in the table, and a function if it says where the processes meet ---- */
+/* ---- other launchers: each has a row in the table, and a function if it says where the processes meet ---- */
 
-/* *out = the value of the variable `name`. GS_E_USAGE: it is no whole number in the range. */
+/* *out = the value of the variable `name`. GS_E_USAGE: it is not a whole number within the range. */
 static gs_status whole_number(const char *name, const char *text, int least, int most, int *out) {
     char *rest;
     long value = strtol(text, &rest, 10);
@@ -22,7 +22,7 @@ static gs_status whole_number(const char *name, const char *text, int least, int
     return GS_OK;
 }
 
-/* The variable's value; `otherwise` if it is unset or not in the range. */
+/* The variable's value; `otherwise` if it is unset or out of range. */
 static int number_or(const char *name, int least, int most, int otherwise) {
     const char *text = getenv(name);
     if (text) (void)whole_number(name, text, least, most, &otherwise);
@@ -34,7 +34,7 @@ static const char *text_of(const char *name) {
     return text ? text : "";
 }
 
-/* Rank 0 holds a store at the first free one of several ports; on a single machine, at 127.0.0.1. */
+/* Rank 0 holds a store at the first free one of several ports, at 127.0.0.1 if there is only one machine. */
 static void set_endpoint(gs_rendezvous *r, const char *host, int port) {
     if (r->nodes == 1) host = "127.0.0.1";
     snprintf(r->endpoint, sizeof r->endpoint, strchr(host, ':') ? "tcp://[%s]:%d" : "tcp://%s:%d", host,
@@ -102,11 +102,11 @@ static gs_status from_slurm(gs_rendezvous *r) {
 
 /* ---- the table ---- */
 
-/* mpirun and torchrun precede Slurm, because they run inside its jobs. All strings except the name are variables. The
- * first size that is set counts. */
+/* A row of the table. mpirun and torchrun precede Slurm, because they run inside its jobs. All strings except the name
+ * are names of variables. Of the two sizes, the first that is set counts. */
 typedef struct engine {
     const char *name, *rank, *size[2], *local, *needs[3];
-    gs_status (*take)(gs_rendezvous *); /* where the ranks meet; NULL: GRADSUM_RENDEZVOUS must say it */
+    gs_status (*take)(gs_rendezvous *); /* fills in where the ranks meet; NULL: GRADSUM_RENDEZVOUS must say */
     bool common;                        /* unrelated programs use these names too */
 } engine;
 
@@ -124,7 +124,7 @@ static const engine engines[] = {
      .take = from_torchrun,
      .common = true},
     {"MVAPICH", "MV2_COMM_WORLD_RANK", {"MV2_COMM_WORLD_SIZE"}, .local = "MV2_COMM_WORLD_LOCAL_RANK"},
-    {"MPICH", "PMI_RANK", {"PMI_SIZE"}, .local = "MPI_LOCALRANKID"}, /* and Intel MPI */
+    {"MPICH", "PMI_RANK", {"PMI_SIZE"}, .local = "MPI_LOCALRANKID"}, /* also Intel MPI */
     {"Flux", "FLUX_TASK_RANK", {"FLUX_JOB_SIZE"}, .local = "FLUX_TASK_LOCAL_ID"},
     {"Slurm",
      "SLURM_PROCID",
@@ -136,11 +136,11 @@ static const engine engines[] = {
     {"PMIx", "PMIX_RANK", .local = "PMIX_LOCAL_RANK"},
 };
 
-/* What an engine has set; -1: no number. */
+/* What an engine has set. A number that is not set is -1. */
 typedef struct seen {
     const engine *engine;
     const char *size_name; /* the variable; NULL: none */
-    /* The first variable that is not set; NULL: all are, and tell where the ranks meet. */
+    /* The first variable that is not set; NULL: all are set, and say where the ranks meet. */
     const char *missing;
     int rank, size;
 } seen;
@@ -158,8 +158,8 @@ static seen look_at(const engine *e) {
     return s;
 }
 
-/* Certainly one of several processes. SLURM_NTASKS counts a job's tasks, but is also set in its shell, which has no
- * rank, and in its batch script, which has rank 0. */
+/* True if this is certainly one of several processes. SLURM_NTASKS counts a job's tasks, but is also set in its shell,
+ * which has no rank, and in its batch script, which has rank 0. */
 static bool is_one_of_several(const seen *s) {
     const bool script = s->rank <= 0 && s->engine->size[1] && s->size_name != s->engine->size[0];
     if (s->rank < 0) return s->size > 1 && !script;
@@ -175,7 +175,7 @@ static gs_status take(const seen *s, gs_rendezvous *r) {
     return s->missing ? GS_OK : e->take(r);
 }
 
-/* Refuse to run: otherwise each process would train alone, and all would write the same files. */
+/* Refuse to run, because otherwise each process would train alone, and all would write the same files. */
 static gs_status refuse(const seen *s) {
     const engine *e = s->engine;
     const bool knows_all = s->rank >= 0 && s->size >= 0;
@@ -192,8 +192,8 @@ static gs_status refuse(const seen *s) {
         knows_all ? "" : ", and GRADSUM_RANK and GRADSUM_WORLD_SIZE", set);
 }
 
-/* Fill in rank, size, and the meeting place if an engine started this process; else change nothing. GS_E_USAGE: the
- * engine's variables are invalid, or this is one of several processes with no meeting place. */
+/* If an engine started this process, fill in rank, size and the meeting place; else change nothing. GS_E_USAGE: the
+ * engine's variables are invalid, or this is one of several processes without a meeting place. */
 static gs_status look_for_engine(gs_rendezvous *r) {
     seen half = {.rank = -1};
     for (size_t i = 0; i < sizeof engines / sizeof *engines; i++) {
@@ -237,7 +237,7 @@ static gs_status take_place(gs_rendezvous *r, const char *text) {
     if (endpoint.port == 0 || strlen(text) >= sizeof r->endpoint)
         return gs_fail(GS_E_USAGE, "GRADSUM_RENDEZVOUS is '%.100s'; all processes must know the port", text);
     snprintf(r->endpoint, sizeof r->endpoint, "%s", text);
-    r->holds_store = r->rank == 0 && !getenv("GRADSUM_STORE"); /* set: the launcher holds it */
+    r->holds_store = r->rank == 0 && !getenv("GRADSUM_STORE"); /* if set, the launcher holds the store */
     return GS_OK;
 }
 

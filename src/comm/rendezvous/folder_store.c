@@ -1,11 +1,11 @@
-/* A folder that all processes see, as a store (store.h): each pair is a file, whose name is the key.
+/* A store (store.h) as a folder that all processes see: each pair is a file, whose name is the key.
  *
  *     rank-1      the info of rank 1 (rank_info.h), which only its owner can read
  *     fault       the message of the first rank that failed while the ranks were being connected
  *     absent-2    the message of rank 2, which failed before it arrived
  *     left-1      rank 1 is done, or its process has ended
  *
- * Therefore several faults are named at once, without a timeout: a folder left from an earlier run, two runs in one
+ * Therefore several faults are reported at once, without a timeout: a folder left from an earlier run, two runs in one
  * folder, ranks that were started differently, and a rank that arrived and died.
  */
 #include "comm/rendezvous/store.h"
@@ -25,9 +25,9 @@ static const double LOOK = 0.01; /* s; polling works on network folders too */
 
 struct gs_folder_store {
     const gs_rendezvous *r;
-    long owner;   /* of this rank's files, as the file system reports it: only files of this user are valid */
+    long owner;   /* of this rank's files, as the file system reports it; only this user's files are valid */
     double since; /* when this rank arrived, by the clock of that file system */
-    bool looked;  /* at the folder, at least once */
+    bool looked;  /* it has looked at the folder at least once */
 };
 
 int gs_rank_of_key(const char *name, const char *what, int size) {
@@ -39,7 +39,7 @@ int gs_rank_of_key(const char *name, const char *what, int size) {
     return rank >= 0 && rank < size && strcmp(name, own) == 0 ? (int)rank : -1;
 }
 
-/* rank -1: `what` is the whole name. */
+/* The path of file "what-rank"; if rank is -1, of file "what". */
 static const char *path_of(const gs_rendezvous *r, const char *what, int rank, char path[PATH]) {
     snprintf(path, PATH, rank < 0 ? "%s/%s" : "%s/%s-%d", r->directory, what, rank);
     return path;
@@ -52,7 +52,7 @@ static void remove_file(const gs_rendezvous *r, const char *what, int rank) {
 
 /* ---- opening ---- */
 
-/* GS_E_FILE: the folder holds something that no rank of this run can have put there. */
+/* GS_E_FILE: the folder holds a file that no rank of this run can have put there. */
 static gs_status check_folder(const gs_rendezvous *r) {
     DIR *folder = opendir(r->directory);
     if (!folder) return gs_fail(GS_E_FILE, "rendezvous folder %s: %s", r->directory, strerror(errno));
@@ -72,10 +72,10 @@ static gs_status check_folder(const gs_rendezvous *r) {
     return status;
 }
 
-/* ---- files: a value, and a newline ---- */
+/* ---- files: each holds a value and a newline ---- */
 
-/* *whole: the file exists, and its writer has finished. A message of early failure older than the timeout is ignored:
- * it was left from an earlier run. */
+/* *whole: the file exists, and its writer has finished. A message of early failure that is older than the timeout is
+ * ignored, because it is left from an earlier run. */
 static gs_status read_file(const gs_folder_store *f, const char *name, char value[GS_STORE_VALUE],
                            bool *whole) {
     char path[PATH];
@@ -113,7 +113,7 @@ gs_status gs_folder_store_put(gs_folder_store *f, const char *key, char *value, 
     if (*there) {
         bool whole = false;
         for (int ms = 0; ms < 100 && !whole; ms++) {
-            if (ms > 0) gs_sleep(1e-3); /* another rank is about to write it */
+            if (ms > 0) gs_sleep(1e-3); /* another rank is writing it */
             GS_TRY(read_file(f, key, value, &whole));
         }
         return GS_OK;
@@ -158,7 +158,7 @@ gs_status gs_folder_store_open(const gs_rendezvous *r, gs_folder_store **out) {
     if (!f) return gs_fail(GS_E_MEMORY, "no memory to meet the other ranks");
     f->r = r;
     f->owner = (long)geteuid();
-    remove_file(r, "absent", r->rank); /* it has arrived after all */
+    remove_file(r, "absent", r->rank); /* this rank has arrived after all */
     remove_file(r, "left", r->rank);
     return GS_OK;
 }
@@ -168,8 +168,8 @@ static bool holds(const gs_rendezvous *r, const char *what, int rank) {
     return access(path_of(r, what, rank, path), F_OK) == 0;
 }
 
-/* Remove everything, unless a rank is still here. If a rank failed early, or a launcher asks (`wait`), the folder stays
- * until each rank has left or failed early, so that late ones can read why. Once all have met, no rank is awaited. */
+/* Remove the folder, unless a rank is still here. If a rank failed early, or a launcher asks (`wait`), the folder stays
+ * until each rank has left or failed early, so that late ranks can read why. Once all have met, it is not needed. */
 static void tidy(const gs_rendezvous *r, bool met, bool wait) {
     bool unread = false;
     for (int k = 0; k < r->size; k++) {

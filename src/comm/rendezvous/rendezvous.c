@@ -35,7 +35,7 @@ gs_status gs_rendezvous_check(const gs_rendezvous *r, bool folder) {
     return GS_OK;
 }
 
-/* The address that the user names, else that of the route to the others; on a single machine, 127.0.0.1. */
+/* Choose the user's address, else on a single machine 127.0.0.1, else the address of the route to the others. */
 static gs_status choose_address(gs_rendezvous_state *m) {
     const gs_rendezvous *r = m->r;
     const size_t size = sizeof m->address;
@@ -99,7 +99,7 @@ gs_status gs_rendezvous_open(const gs_rendezvous *r, gs_rendezvous_state **out) 
     if (status != GS_OK) atomic_store(&reached, true); /* a second attempt would fail too */
     if (status == GS_OK) status = prepare(*out);
     if (status == GS_OK) return GS_OK;
-    if (r->stop && *r->stop) /* others that were stopped too may have removed the folder */
+    if (r->stop && *r->stop) /* other ranks that were stopped too may have removed the folder */
         status =
             gs_fail(GS_E_INTERRUPTED, "rank %d: stopped by a signal before it met the other ranks", r->rank);
     gs_rendezvous_close(*out);
@@ -136,7 +136,7 @@ static gs_status take_rank_info(gs_rendezvous_state *m, int rank, const char *va
     return GS_OK;
 }
 
-/* Fail as another rank has: `fault` is its number if it failed before it joined, else -1; its status; and why. */
+/* Fail like another rank. fault: its number (-1 unless it failed before it joined), its status, and the reason. */
 static gs_status fail_as(const gs_rendezvous *r, const char *fault) {
     int early = -1, status = GS_E_PEER, used = 0;
     sscanf(fault, "%d %d %n", &early, &status, &used);
@@ -146,7 +146,7 @@ static gs_status fail_as(const gs_rendezvous *r, const char *fault) {
     return gs_fail(code, "rank %d: rank %d failed before it joined: %s", r->rank, early, fault + used);
 }
 
-/* A fault under the same key stays, and this rank fails as it says. */
+/* Put a fault. If there is already one under the same key, it stays, and this rank fails with it. */
 static gs_status put_fault(const gs_rendezvous_state *m, const char *key, int early, gs_status status,
                            const char *why) {
     char value[GS_STORE_VALUE];
@@ -168,7 +168,7 @@ static gs_status see(void *context, const char *key, const char *value) {
     return GS_OK;
 }
 
-/* True if ranks of other machines may still be missing. */
+/* True if the ranks may be on several machines. */
 static bool spans_machines(const gs_rendezvous_state *m) {
     return m->by_store && m->r->nodes != 1;
 }
@@ -243,7 +243,7 @@ gs_status gs_rendezvous_wait(gs_rendezvous_state *m) {
     atomic_store(&reached, true);
     gs_status status = m->store ? put_and_wait(m) : GS_OK;
     if (m->by_store)
-        status = gs_rendezvous_fail(m, status); /* in a folder each rank finds the fault itself */
+        status = gs_rendezvous_fail(m, status); /* in a folder each rank finds this fault by itself */
     m->met = status == GS_OK;
     m->failed = !m->met;
     /* Give the others time to find out that this rank cannot belong to their run. */
@@ -255,7 +255,7 @@ void gs_rendezvous_close(gs_rendezvous_state *m) {
     if (!m) return;
     if (m->store && (m->by_store ? m->met : m->here)) gs_store_leave(m->store, m->met);
     gs_store_free(m->store);
-    /* The others may still have to read from the store that this process holds. */
+    /* The other processes may still need the store that this process holds. */
     if (m->server && (m->met || m->failed)) gs_store_server_linger(m->server, m->r->size, LINGER);
     gs_store_server_free(m->server);
     if (m->listener >= 0) close(m->listener);
@@ -277,7 +277,7 @@ void gs_comm_fail_early(const gs_rendezvous *r, gs_status status, const char *wh
     if (make(&brief, &m) == GS_OK) {
         snprintf(key, sizeof key, "absent-%d", r->rank);
         put_fault(m, key, r->rank, status, message);
-        gs_store_free(m->store); /* it does not leave: a folder stays for the others */
+        gs_store_free(m->store); /* without leaving, so that a folder stays for the others */
         m->store = NULL;
         if (m->server) gs_store_server_linger(m->server, r->size, LINGER_EARLY);
     }

@@ -14,9 +14,9 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-enum { NAME = 64 /* bytes of an address in numbers, or of an interface's name */ };
+enum { NAME = 64 /* bytes of a numeric address or an interface's name */ };
 
-/* The numeric address; false: no IP address, the interface is down, or the address is link-local (fe80::). */
+/* The interface's numeric address. False: it has no IP address, it is down, or the address is link-local (fe80::). */
 static bool text_of(const struct ifaddrs *i, char *text, size_t size) {
     if (!i->ifa_addr || !(i->ifa_flags & IFF_UP)) return false;
     const int family = i->ifa_addr->sa_family;
@@ -46,7 +46,7 @@ void gs_route_list(char *text, size_t size) {
     freeifaddrs(all);
 }
 
-/* An address of this machine and its interface. what: either of them; NULL: the first address that is not local. */
+/* Find an address of this machine and its interface. what: either of them; NULL: find the first non-local address. */
 static bool find(const char *what, int family, char address[NAME], char interface[NAME]) {
     struct ifaddrs *all;
     bool found = false;
@@ -81,7 +81,7 @@ const char *gs_route_interface(const char *address, char *text, size_t size) {
 }
 
 bool gs_route_default(char *address, size_t size) {
-    /* connect() of a datagram socket looks up the route and sends nothing; the address is reserved for documentation */
+    /* connect() of a datagram socket looks up the route and sends nothing; the address is a documentation address */
     struct sockaddr_in far = {.sin_family = AF_INET, .sin_port = htons(9)}, here;
     socklen_t length = sizeof here;
     inet_pton(AF_INET, "203.0.113.1", &far.sin_addr);
@@ -126,7 +126,7 @@ int gs_route_listen(const struct addrinfo *found, int port, int *error) {
     return -1;
 }
 
-/* The address of the default route, else of the first interface that leads to other machines. */
+/* The address of the default route, else that of the first interface that leads to other machines. */
 static void find_outer(char address[NAME]) {
     char interface[NAME];
     if (!gs_route_default(address, NAME) && !find(NULL, AF_UNSPEC, address, interface))
@@ -141,7 +141,7 @@ const char *gs_route_only_here(const char *host, int port, bool holds, char *tex
     getnameinfo(found->ai_addr, found->ai_addrlen, address, sizeof address, NULL, 0, NI_NUMERICHOST);
     freeaddrinfo(found);
     if (!gs_route_is_local(address) || strcmp(address, "0.0.0.0") == 0 || strcmp(address, "::") == 0)
-        return text; /* these listen at all addresses */
+        return text; /* the last two mean all addresses */
     if (strcmp(address, host) != 0) snprintf(name, sizeof name, " (%.70s)", host);
     gs_append(text, size, "%s%s, where the ranks meet, is only this machine: ", address, name);
     find_outer(outer);

@@ -21,8 +21,8 @@ void gs_key_derive(const unsigned char key[GS_SECRET], const char *label, const 
     GS_DIGEST(hmac_sha256_digest, &context, out);
 }
 
-/* The file's folder and path; false: there is no place for it. *own: it is the default file, which is made if
- * missing. */
+/* The folder and path of the secret's file. False: there is no place for one. *own: it is the default file, which is
+ * created if missing. */
 static bool find_file(char folder[PATH], char path[PATH], bool *own) {
     const char *named = getenv("GRADSUM_SECRET_FILE"), *xdg = getenv("XDG_CONFIG_HOME"),
                *home = getenv("HOME");
@@ -48,7 +48,7 @@ const char *gs_secret_source(char *text, size_t size) {
     return text;
 }
 
-/* A new secret. Several processes may make it at once: the first one's stays. */
+/* Create the file with a new secret. If several processes do so at once, the first one's secret stays. */
 static gs_status make_file(const char *folder, const char *path) {
     unsigned char bytes[GS_SECRET];
     char draft[PATH + 32], text[2 * GS_SECRET + 2];

@@ -1,14 +1,14 @@
-/* The secret of a run that meets at a store (store.h), by which the processes recognise each other. It is a text of at
- * least 16 bytes, from the first of
+/* The secret by which the processes of a run recognise each other when they meet at a store (store.h). It is a text of
+ * at least 16 bytes, from the first of these that is set:
  *
  *     GRADSUM_SECRET                the text itself
  *     GRADSUM_SECRET_FILE           a file that holds it
  *     ~/.config/gradsum/secret      such a file, made by the first run of this user
  *
- * (XDG_CONFIG_HOME replaces ~/.config.) It is never on a command line, which other users can read. A file must belong
- * to this user, and be unreadable to others. On machines that do not share the home folder, copy the file.
+ * (XDG_CONFIG_HOME replaces ~/.config.) It is never on a command line, where other users could read it. The file must
+ * belong to this user, and be unreadable to others. If machines do not share the home folder, copy the file to each.
  *
- * The processes use a key that is derived from it, and differs between runs of different names:
+ * The processes use a key derived from the secret; runs with different names have different keys:
  *
  *     key = HMAC-SHA256(key = the text; message = "gradsum run " and the name)
  *

@@ -81,16 +81,16 @@ static int call_host(const char *host, int port, double seconds, int *error, con
 
 /* ---- a member's side of the protocol: see store_server.h ---- */
 
-static const double patience = 2 /* s for a handshake */, again = 0.1 /* s until the next try */, ANSWER = 5,
-                    CALL = 1 /* s for a connection */, LOOK = 0.2 /* s between two looks at the clock */;
+static const double patience = 2 /* s for a handshake */, again = 0.1 /* s before a retry */, ANSWER = 5,
+                    CALL = 1 /* s for a connection */, LOOK = 0.2 /* s between looks at the clock */;
 
 struct gs_store {
-    gs_folder_store *folder; /* NULL: all of the rest */
+    gs_folder_store *folder; /* NULL: a store at host and port, which uses all members below */
     gs_frames frames;
-    double timeout;   /* s that the store may be silent, for instance because its process is stopped */
+    double timeout;   /* s that the store may be silent, for instance while its process is stopped */
     char address[64]; /* of this end */
     char name[GS_STORE_HOST + 40];
-    int shown; /* pairs that have been seen */
+    int shown; /* pairs passed to `seen` so far */
 };
 
 /* ---- moving bytes ---- */
@@ -122,7 +122,7 @@ bool gs_socket_move(int socket, bool out, void *data, size_t bytes, double until
 
 /* ---- the handshake ---- */
 
-/* True: the other end is the store of this run, and has accepted this member. *silent: it has not answered, for
+/* True if the other end is the store of this run, and has accepted this member. *silent: it has not answered, for
  * instance because its process is stopped. */
 static bool handshake(gs_store *t, int socket, uint32_t rank, const unsigned char key[GS_SECRET],
                       bool *silent) {
@@ -179,7 +179,7 @@ gs_status gs_store_poll(gs_store *t, double seconds, gs_store_seen *seen, void *
     char body[40];
     size_t bytes = 1;
     if (t->folder) return gs_folder_store_poll(t->folder, seconds, seen, context);
-    while (bytes > 0) { /* all new pairs: a member that rarely looks must not fall behind */
+    while (bytes > 0) { /* get all new pairs, so that a member that rarely looks does not fall behind */
         snprintf(body, sizeof body, "%d %d", t->shown, (int)(seconds * 1000));
         GS_TRY(ask(t, GS_FRAME_NEWS, body, strlen(body) + 1));
         bytes = t->frames.bytes;
@@ -223,13 +223,13 @@ const char *gs_store_address(const gs_store *t) {
 
 typedef enum outcome { CONNECTED, NOBODY_THERE, NOT_OF_THIS_RUN, NO_SUCH_HOST } outcome;
 
-/* At most the caller's remaining time; if none is left, the time that an answer may take. */
+/* Seconds that a call may take: at most the caller's remaining time, but CALL if none is left. */
 static double call_time(double until) {
     const double left = until - gs_awake_seconds();
     return left <= 0 || left > CALL ? CALL : left < again ? again : left;
 }
 
-/* The kernel may give the calling socket the very port that it calls. */
+/* True if the socket is connected to itself: the kernel may give a calling socket the very port that it calls. */
 static bool has_met_itself(int socket) {
     struct sockaddr_storage here = {0}, there = {0};
     socklen_t h = sizeof here, t = sizeof there;

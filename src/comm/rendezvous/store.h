@@ -1,6 +1,6 @@
-/* Processes meet at a store: each puts its rank info under a key, and sees those of the others. A store is a small list
- * of pairs of texts, key and value, which never change. It is a folder (folder_store.c); or the launcher of node rank 0
- * holds it (store_server.h), for processes that know the run's secret (secret.h). Only for src/comm/ and the launcher.
+/* Processes meet at a store: each puts its rank info there under a key, and sees the others' infos. A store is a small
+ * list of pairs, key and value, which never change. It is a folder (folder_store.c), or is held by the launcher of node
+ * rank 0 (store_server.h) for processes that know the run's secret. Only for src/comm/ and the launcher.
  */
 #pragma once
 
@@ -16,11 +16,11 @@ enum { GS_STORE_KEY = 32, GS_STORE_VALUE = 2000 /* bytes, with the 0 at the end 
 
 typedef struct gs_endpoint {
     char host[GS_STORE_HOST]; /* without the brackets of IPv6 */
-    int port;                 /* 0: any that is free */
-    const char *folder;       /* of file:DIR; points into the text; NULL: a store at host and port */
+    int port;                 /* 0: any free port */
+    const char *folder;       /* DIR of file:DIR, a pointer into the text; NULL: a store at host and port */
 } gs_endpoint;
 
-/* "tcp://node7:29400", "tcp://[fd00::1]:29400", "tcp" (this machine, any port), "file:DIR". GS_E_USAGE: it is
+/* "tcp://node7:29400", "tcp://[fd00::1]:29400", "tcp" (this machine, any port), "file:DIR". GS_E_USAGE: the text is
  * none of these. */
 gs_status gs_endpoint_read(const char *text, gs_endpoint *);
 
@@ -29,44 +29,44 @@ bool gs_endpoint_is_folder(const char *text);
 
 /* ---- sockets ---- */
 
-/* Move all bytes; out: send them. False: the connection has ended, or the time is `until` (gs_awake_seconds). */
+/* Move all bytes; out: send them. False: the connection has ended, or the time `until` (gs_awake_seconds) has come. */
 bool gs_socket_move(int socket, bool out, void *data, size_t bytes, double until);
 
 /* ---- stores ---- */
 
 typedef struct gs_store gs_store;
 
-/* Connect to a store, with retries for the rendezvous's timeout. NULL as endpoint: the folder of the rendezvous.
+/* Connect to a store, retrying until the rendezvous's timeout. endpoint NULL: use the folder of the rendezvous.
  * GS_E_PEER: no store of this run answers. GS_E_INTERRUPTED. GS_E_FILE: the folder cannot be used, or is not new. */
 gs_status gs_store_open(const gs_rendezvous *, const gs_endpoint *, const unsigned char key[GS_SECRET],
                         gs_store **out);
 
-/* *there: the key existed, `value` (GS_STORE_VALUE bytes) becomes its value, and the store is unchanged. GS_E_PEER: the
- * store cannot be reached. GS_E_FILE: the file cannot be written. */
+/* Add a pair. If the key exists already, *there is true, `value` (GS_STORE_VALUE bytes) becomes its value, and the
+ * store is unchanged. GS_E_PEER: the store cannot be reached. GS_E_FILE: the file cannot be written. */
 gs_status gs_store_put(gs_store *, const char *key, char *value, bool *there);
 
-/* Called for each entry at least once. It must not use the store. */
+/* Called at least once for each entry. It must not use the store. */
 typedef gs_status gs_store_seen(void *context, const char *key, const char *value);
 
 /* Call `seen` for each new entry (in a folder: for every entry, each time); wait at most `seconds` for new ones. */
 gs_status gs_store_poll(gs_store *, double seconds, gs_store_seen *seen, void *context);
 
-/* The store's rejected callers: "; 3 strangers were turned away there"; "" if there were none. */
+/* Describe the store's rejected callers: "; 3 strangers were turned away there", or "" if there were none. */
 void gs_store_strangers(gs_store *, char *text, size_t size);
 
-/* The numeric address of this machine from which this process reaches the store, which must not be a folder. */
+/* The numeric address of this machine from which this process reaches the store. The store must not be a folder. */
 const char *gs_store_address(const gs_store *);
 
-/* This process is done; without this call the others are told that it ended. In a folder the last rank removes the
- * folder, unless (met false) a rank has yet to read why another one failed. */
+/* Say that this process is done; otherwise the others are told that it ended. The last rank removes a folder, unless
+ * (met false) a rank has yet to read why another one failed. */
 void gs_store_leave(gs_store *, bool met);
 
-/* Called by a launcher: the processes of `count` ranks from `first` on, of `size`, have ended. Once all launchers have
- * called it, the folder is removed, so that the next run finds no failure of this one there. */
+/* Called by a launcher when its processes have ended: those of `count` ranks from `first` on, of `size` ranks in all.
+ * Once all launchers have called it, the folder is removed, so that the next run finds no failure of this one. */
 void gs_store_leave_folder(const char *folder, int size, int first, int count);
 void gs_store_free(gs_store *); /* NULL is allowed */
 
-/* The rank in "rank-1", if `what` is "rank"; -1: another name, or no rank of this run. */
+/* The R in a name "what-R"; -1: the name has another form, or R is not a rank of this run. */
 int gs_rank_of_key(const char *name, const char *what, int size);
 
 /* ---- folder_store.c: these functions for a folder, for store.c, which frees it ---- */

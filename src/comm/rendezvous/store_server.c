@@ -19,13 +19,13 @@
 #include <unistd.h>
 
 enum {
-    CLIENTS = 8192, /* at most: twice the processes of a run (environment.c) */
+    CLIENTS = 8192, /* maximum: twice that of processes in a run (environment.c) */
     STRANGERS = 256,
     TICK_MS = 100,
     WHERE = 160,
-    WAIT_MS = 250 /* the longest that a request for news waits */
+    WAIT_MS = 250 /* maximum wait of a request for news */
 };
-static const double patience = 2 /* s for a handshake */, ANSWER = 10 /* s for a member to read */;
+static const double patience = 2 /* s to wait for a handshake */, ANSWER = 10 /* s for a member to read */;
 
 typedef enum stage { WANTS_HELLO, WANTS_PROOF, MEMBER } stage;
 
@@ -35,10 +35,10 @@ typedef struct client {
     double since;                /* when it called */
     gs_frames frames;            /* the socket is valid from the start */
     unsigned char proof[GS_MAC]; /* the proof that it must send */
-    bool bye;                    /* it is done */
-    char rank[GS_STORE_KEY];     /* the key "rank-1" that it has put; "" */
-    int shown;                   /* it has asked for the pairs after the first `shown` */
-    double until;                /* and waits for them until then; 0: it does not wait */
+    bool bye;                    /* it has said that it is done */
+    char rank[GS_STORE_KEY];     /* the key that it has put, such as "rank-1"; "" */
+    int shown;                   /* pairs that it has received */
+    double until;                /* it waits for new pairs until then; 0: it does not wait */
 } client;
 
 struct gs_store_server {
@@ -48,13 +48,13 @@ struct gs_store_server {
     bool running;
     pthread_t thread;
     atomic_bool ends;
-    atomic_long strangers;    /* turned away, */
-    atomic_int came, present; /* members: so far, and now */
+    atomic_long strangers;    /* callers turned away */
+    atomic_int came, present; /* members so far, and now */
     /* Used only by the thread: */
-    long unknowing; /* turned away after a valid hello: gradsum with another secret */
+    long unknowing; /* turned away after a valid hello: a gradsum with another secret */
     int clients, pairs;
     client *client[CLIENTS];
-    struct pollfd poll[1 + CLIENTS]; /* the listener's, and theirs */
+    struct pollfd poll[1 + CLIENTS]; /* the listener's entry, then the clients' */
     char **pair;                     /* [pairs] key, 0, value, 0: in order of arrival */
 };
 
@@ -72,7 +72,7 @@ static size_t pair_bytes(const char *pair) {
     return key + strlen(pair + key) + 1;
 }
 
-/* False: no memory. */
+/* False: out of memory. */
 static bool add_pair(gs_store_server *s, const char *key, const char *value) {
     const size_t k = strlen(key) + 1, v = strlen(value) + 1;
     char **more = realloc(s->pair, ((size_t)s->pairs + 1) * sizeof *more), *pair = malloc(k + v);
@@ -98,7 +98,7 @@ static bool put(gs_store_server *s, client *v) {
     if (!gs_frame_pair(&v->frames, &key, &value)) return false;
     const char *there = find_pair(s, key);
     if (there) return answer(v, GS_FRAME_THERE, there, strlen(there) + 1);
-    if (!add_pair(s, key, value)) return false; /* no memory */
+    if (!add_pair(s, key, value)) return false; /* out of memory */
     if (strncmp(key, "rank-", 5) == 0) snprintf(v->rank, sizeof v->rank, "%s", key);
     return answer(v, GS_FRAME_DONE, NULL, 0);
 }
@@ -111,7 +111,7 @@ static bool ask_for_news(client *v) {
     return true;
 }
 
-/* As many pairs as fit. */
+/* Send as many new pairs as fit. */
 static bool tell_news(const gs_store_server *s, client *v) {
     char body[GS_FRAME_BODY];
     size_t used = 0, more;
@@ -169,8 +169,8 @@ static bool go_on(gs_store_server *s, client *v) {
                                    : kind == GS_FRAME_COUNT && tell_strangers(s, v);
 }
 
-/* True once its whole next message has arrived. Until then poll does not return for it (SO_RCVLOWAT), and nothing
- * waits for it. */
+/* True once the client's next message has arrived in full. Until then poll does not return for it (SO_RCVLOWAT), so the
+ * thread never blocks on it. */
 static bool has_come(const client *v) {
     const int socket = v->frames.socket;
     uint32_t head[2];
@@ -184,7 +184,7 @@ static bool has_come(const client *v) {
     return ioctl(socket, FIONREAD, &there) == 0 && there >= wanted;
 }
 
-/* False: it has left, or must leave. */
+/* False: the client has left, or must leave. */
 static bool attend(gs_store_server *s, client *v, short happened) {
     const double now = gs_awake_seconds();
     while (happened && has_come(v))
@@ -225,7 +225,7 @@ static void welcome(gs_store_server *s) {
     if (strangers >= STRANGERS) part(s, first);
     client *v = s->clients < CLIENTS ? calloc(1, sizeof *v) : NULL;
     const int socket = v ? accept4(s->listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK) : -1;
-    if (socket < 0) { /* no room or descriptor is left: callers stay queued */
+    if (socket < 0) { /* no room or descriptor is left, so callers stay queued */
         free(v);
         gs_sleep(1e-3);
         return;
@@ -237,7 +237,7 @@ static void welcome(gs_store_server *s) {
     s->poll[s->clients] = (struct pollfd){socket, POLLIN | POLLRDHUP, 0};
 }
 
-/* How long poll may wait: an answer to a request for news may be due. */
+/* How long poll may wait before an answer to a request for news is due. */
 static int wait_ms(const gs_store_server *s) {
     double left = TICK_MS * 1e-3;
     for (int i = 0; i < s->clients; i++) {

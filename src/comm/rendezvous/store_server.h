@@ -1,4 +1,4 @@
-/* The store of a run (store.h): a list of pairs in the memory of one process: the launcher of node rank 0, or rank 0
+/* The store of a run (store.h) as a list of pairs in the memory of one process: the launcher of node rank 0, or rank 0
  * under another launcher. One thread serves all callers:
  *
  *     caller                                              store
@@ -11,7 +11,7 @@
  *
  * A caller is a stranger until it has proven that it knows the run's key. A stranger that has not done so within 2 s,
  * or sends anything else, is dropped and counted. If there are 256 strangers, the oldest is dropped. If a member leaves
- * without bye, for instance because it was killed, the store puts "gone-R" for the "rank-R" that the member had put.
+ * without bye, for instance because it was killed, the store puts "gone-R" for the member's "rank-R".
  *
  * Only for src/comm/ and the launcher.
  */
@@ -26,7 +26,7 @@ typedef struct gs_store_server gs_store_server;
 gs_status gs_store_server_create(const gs_endpoint *, int ports, const unsigned char key[GS_SECRET],
                                  gs_store_server **out);
 
-/* Start the thread; until then callers wait. It is a separate call because a launcher forks first. GS_E_MEMORY. */
+/* Start the thread; until then callers wait. This is a separate call because a launcher forks first. GS_E_MEMORY. */
 gs_status gs_store_server_start(gs_store_server *);
 
 int gs_store_server_port(const gs_store_server *);
@@ -37,7 +37,7 @@ const char *gs_store_server_where(const gs_store_server *);
 /* The number of connections turned away. */
 long gs_store_server_strangers(gs_store_server *);
 
-/* Wait until `members` have connected and left again, for at most `seconds`. */
+/* Wait until `members` members have connected and left again, for at most `seconds`. */
 void gs_store_server_linger(gs_store_server *, int members, double seconds);
 
 void gs_store_server_free(gs_store_server *); /* NULL is allowed */

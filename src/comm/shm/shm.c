@@ -1,22 +1,22 @@
-/* Ranks as processes of one machine, which move all data through shared memory in blocks.
+/* Ranks as processes of one machine. They move all data through shared memory, in blocks.
  *
- * Each rank has a stage there, with two halves. A collective is a sequence of blocks. A rank puts the part of its array
- * that the others need into one half; all meet; then each takes what it needs from the halves of the others. The next
- * block uses the other half, so one barrier per block is enough: no rank reaches the barrier of block k + 1 before it
- * has taken block k, and no rank refills the half of block k before that barrier.
+ * Each rank has a stage in shared memory, with two halves. A collective is a sequence of blocks. In each block a rank
+ * puts the part of its array that the others need into one half; all ranks meet at a barrier; then each takes what it
+ * needs from the others' halves. The next block uses the other halves, so one barrier per block is enough: a rank takes
+ * block k before the barrier of block k + 1, and no half is refilled before that barrier.
  *
- * all_reduce has two barriers per block. Each rank sums one slice of the block over all ranks, as threads do
+ * all_reduce has two barriers per block. Each rank sums one slice of the block over all ranks, like threads
  * (threads/threads.c), and the sums return through the stages. For 2 ranks and a block of slices a, b:
  *
  *                  put          meet   sum, put      meet   take
  *     rank 0       b0 -> stage         a = a0 + a1          b <- stage of rank 1
  *     rank 1       a1 -> stage         b = b0 + b1          a <- stage of rank 0
  *
- * A short array is put whole, and every rank sums all of it, with one barrier. Both ways add in the order of the ranks:
- * all ranks get the same bits, which are also those of threads.
+ * A short array takes one barrier: it is put whole, and every rank sums all of it. Both methods add in rank order, so
+ * all ranks get the same bits, and the same as with threads.
  *
- * With N ranks and B bytes a rank copies (N - 1) / N B out, reads B from the stages and its own array to sum, and
- * copies (N - 1) / N B in.
+ * With N ranks and B bytes a rank copies (N - 1) / N B bytes out, reads B bytes to sum, from the stages and its own
+ * array, and copies (N - 1) / N B bytes in.
  */
 #include "core/process.h"
 #include "comm/gloo/state.h"
@@ -43,15 +43,15 @@
 #include <unistd.h>
 
 enum {
-    SHORT = 16 * 1024, /* bytes of an array that every rank sums itself */
-    BUILD = 1024,      /* bytes of a sum built up at a time, within the first-level cache */
-    SLICE_MS = 100,    /* of sleep, between checks for lost ranks */
+    SHORT = 16 * 1024, /* maximum size of an array that every rank sums itself, in bytes */
+    BUILD = 1024,      /* bytes of a sum built up at a time; they fit into the first-level cache */
+    SLICE_MS = 100,    /* of sleep between checks for lost ranks */
 };
 
 /* ---- memory that several processes of one machine share ----
  *
- * A memfd (Linux 3.17) is a file without a name; another process opens it as /proc/PID/fd/N. Unlike a name in /dev/shm,
- * it cannot be left behind: it vanishes with the last process, even if killed.
+ * A memfd (Linux 3.17) is a file without a name, which another process opens as /proc/PID/fd/N. Unlike a file in
+ * /dev/shm it cannot be left behind: it vanishes with the last process that uses it, even if that is killed.
  */
 
 /* Address space; pages are allocated when they are reserved. */
@@ -74,7 +74,7 @@ static gs_status map(gs_segment *s, int file) {
     return GS_OK;
 }
 
-/* Make one, filled with zeros. */
+/* Make a segment, filled with zeros. */
 static gs_status create_segment(gs_segment *s) {
     const int file = memfd_create("gradsum", MFD_CLOEXEC);
     if (file >= 0 && ftruncate(file, (off_t)SEGMENT_BYTES) == 0) return map(s, file);
@@ -94,7 +94,7 @@ static gs_status open_segment(gs_segment *s, long pid, int file) {
 }
 
 /* Allocate memory for these bytes now; otherwise a process that touches them when memory is exhausted would be killed.
- * GS_E_MEMORY. Bytes may be reserved twice. */
+ * Reserving bytes again is harmless. GS_E_MEMORY. */
 static gs_status reserve(const gs_segment *s, size_t at, size_t bytes) {
     int failed;
     do failed = fallocate(s->file, 0, (off_t)at, (off_t)bytes);
@@ -105,18 +105,18 @@ static gs_status reserve(const gs_segment *s, size_t at, size_t bytes) {
 
 /* Release the whole pages among these bytes. */
 static void release(const gs_segment *s, size_t at, size_t bytes) {
-    /* may fail: then the memory is released at the end */
+    /* if this fails, the memory is released at the end of the run */
     (void)!fallocate(s->file, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, (off_t)at, (off_t)bytes);
 }
 
 /* ---- waiting and failing ----
  *
- * A waiting rank spins briefly (core/wait.h), because the others mostly arrive within microseconds; then it sleeps. A
- * rank that changes something wakes the sleepers. A killed process wakes no one; so a sleeper wakes up ten times a
- * second and checks that the awaited ranks are alive.
+ * A waiting rank spins briefly (core/wait.h), because the others usually arrive within microseconds; then it sleeps. A
+ * rank that changes something wakes the sleepers. A killed process wakes no one, so a sleeper wakes up ten times a
+ * second by itself and checks that the awaited ranks are alive.
  */
 
-/* A wait for ranks: is(wait, rank) says whether `rank` is there. */
+/* A wait for ranks; is(wait, rank) says whether the wait for `rank` is over. */
 typedef struct shm_wait {
     bool (*is)(const struct shm_wait *, int rank);
     gs_shm *shm;
@@ -127,13 +127,13 @@ typedef struct shm_wait {
     double timeout;
 } shm_wait;
 
-/* ---- sleeping: `events` counts changes, and sleepers wait for it ---- */
+/* ---- sleeping: `events` counts changes, and sleepers wait until it changes ---- */
 
 static void futex(_Atomic uint32_t *word, int operation, uint32_t value, const struct timespec *time) {
     syscall(SYS_futex, (uint32_t *)word, operation, value, time, NULL, 0);
 }
 
-/* Wake the sleepers: something has changed. */
+/* Called when something has changed: wake the sleepers. */
 static void wake(gs_shm *m) {
     gs_shm_header *h = m->header;
     if (atomic_load(&h->sleepers) == 0) return;
@@ -155,7 +155,7 @@ static gs_status failure(const gs_shm *m) {
                    m->first + m->rank, m->noun);
 }
 
-/* From now on every call fails with this message; the first message stays. */
+/* Make every later call fail with this message; the first message stays. */
 static void fail(gs_shm *m, gs_status code, const char *message) {
     gs_shm_header *h = m->header;
     int none = 0;
@@ -194,8 +194,8 @@ static bool is_awaited(const shm_wait *w, int rank) {
     return rank != w->shm->rank && (w->from < 0 || w->from == rank) && !w->is(w, rank);
 }
 
-/* Show this wait to the others, again whenever a sleeper wakes up: several threads of a process may wait, and one that
- * finishes hides its waits. */
+/* Show this wait to the others. Done again whenever a sleeper wakes up, because several threads of a process may wait,
+ * and one that finishes hides the process's waits. */
 static void show_waits(const shm_wait *w, double begin) {
     const gs_shm *m = w->shm;
     for (int r = 0; r < m->size; r++) {
@@ -232,8 +232,8 @@ static void explain_late(const shm_wait *w, const bool *awaited, char *message, 
     free(age);
 }
 
-/* True: it gives up. *told: it has told the others that it waits. It does so after the comm's timeout, even if this
- * wait may take longer. */
+/* True if the wait has lasted too long and must be given up. *told: the others have been told of it. They are told
+ * after the comm's timeout, even if this wait may take longer. */
 static bool is_late(const shm_wait *w, double waited, bool *told) {
     gs_shm *m = w->shm;
     bool stopped = false;
@@ -250,7 +250,7 @@ static bool is_late(const shm_wait *w, double waited, bool *told) {
     return stopped || waited >= w->timeout + m->grace;
 }
 
-/* If an awaited rank has left or was lost, or is late, all ranks fail. */
+/* Make all ranks fail if an awaited rank has left, was lost, or is late. */
 static void look_for_losses(const shm_wait *w, bool late) {
     gs_shm *m = w->shm;
     bool awaited[GS_SHM_RANKS], left[GS_SHM_RANKS], ended[GS_SHM_RANKS];
@@ -284,7 +284,7 @@ static void look_for_losses(const shm_wait *w, bool late) {
 
 /* ---- waiting ---- */
 
-/* Wait. If a rank was lost, does not arrive within the timeout, or has failed, all ranks fail. */
+/* Wait. If a rank is lost, fails, or does not arrive within the timeout, all ranks fail. */
 static gs_status wait_for(const shm_wait *w) {
     const gs_shm *m = w->shm;
     gs_wait wait = gs_wait_begin(!m->spins);
@@ -322,13 +322,13 @@ static gs_status barrier(gs_shm *m, const gs_call *call, double timeout) {
     return wait_for(&w);
 }
 
-/* Note the operation that begins, for failure messages. */
+/* Record the operation that begins, for failure messages. */
 static void begin(const gs_shm *m, const gs_call *call) {
     atomic_store_explicit(&m->header->slots[m->rank].last, gs_call_pack(call), memory_order_relaxed);
 }
 
-/* Show a collective's call to the others, who compare it after the collective's first barrier. Then a fast rank may
- * already show its next call, so there is room for two; no rank can be two collectives ahead. */
+/* Show a collective's call to the others, which compare it after the collective's first barrier. By then a fast rank
+ * may already show its next call, so there is room for two; no rank can be two collectives ahead. */
 static void show(gs_shm *m, const gs_call *call) {
     m->header->slots[m->rank].call[++m->calls % 2] = *call;
 }
@@ -341,17 +341,17 @@ static void compare(const gs_shm *m, const gs_call *call) {
 
 /* ---- messages ----
  *
- * The sender leaves a copy in a mailbox of the two ranks, and waits for the receiver only if GS_SHM_COPIES are there.
+ * The sender leaves a copy in the mailbox of the two ranks. It waits only if GS_SHM_COPIES copies are already there.
  *
- *     copy     | 7 | 8 |   |   |      sent 9, taken 7: messages 7 and 8 are under way
- *     buffer   | a | b | c | d |      each grows with the longest message that it holds
+ *     copy     | 7 | 8 |   |   |      sent = 9, taken = 7: messages 7 and 8 are under way
+ *     buffer   | a | b | c | d |      each grows to the longest message that it has held
  *
- * A copy uses the first free buffer, not the next one: memory that is reused soon is still in the cache.
+ * A copy uses the first free buffer, not the next one, because memory that is reused soon is still in the cache.
  */
 
-/* The mailbox of a sender and a receiver; the first of them makes it. NULL: all are taken. The key contains both
- * processes, since `from` and `to` alone are ambiguous: processes in a collective of processes, else ranks of the
- * world. */
+/* The mailbox of a sender and a receiver, made by the first of them to need it. NULL: all mailboxes are taken. The key
+ * contains both processes, since `from` and `to` alone are ambiguous: they are processes in a collective of processes,
+ * else ranks of the world. */
 static gs_shm_mailbox *mailbox_of(gs_shm *m, const gs_envelope *e, bool sends) {
     _Static_assert(GS_SHM_RANKS <= 1 << 8, "a process has 8 bits of the key");
     const uint64_t from = (uint64_t)(sends ? m->rank : e->peer), to = (uint64_t)(sends ? e->peer : m->rank);
@@ -379,7 +379,7 @@ static bool has_copy(const shm_wait *w, int rank) {
     return atomic_load(&b->sent) != atomic_load(&b->taken);
 }
 
-/* Wait until the mailbox has room for a copy, if this rank sends; else until it has one. */
+/* Wait until the mailbox has room for a copy if this rank sends, or else until it contains a copy. */
 static gs_status wait_at_mailbox(gs_comm *c, const gs_envelope *e, bool sends, gs_shm_mailbox **box) {
     gs_shm *m = c->state;
     shm_wait w = {.shm = m, .from = e->peer, .call = e->call, .timeout = c->timeout};
@@ -394,7 +394,7 @@ static gs_status wait_at_mailbox(gs_comm *c, const gs_envelope *e, bool sends, g
 
 /* ---- sending ---- */
 
-/* Another process may have written anything here: it must not point outside the segment. */
+/* Check an offset, which another process may have overwritten: it must not point outside the segment. */
 static bool lies_within(uint64_t at, uint64_t bytes) {
     return at <= SEGMENT_BYTES && bytes <= SEGMENT_BYTES - at;
 }
@@ -414,7 +414,7 @@ static int free_buffer(gs_shm_mailbox *b) {
     return buffer;
 }
 
-/* Give the buffer memory for `bytes`, in place of its old memory. */
+/* Give the buffer memory for `bytes` bytes, in place of its old memory. */
 static gs_status grow(gs_shm *m, gs_shm_mailbox *b, int buffer, size_t bytes) {
     size_t size = pages(bytes + bytes / 4);
     uint64_t at = atomic_fetch_add(&m->header->used, size);
@@ -484,7 +484,7 @@ static unsigned char *place(const void *buffer, size_t at) {
     return (unsigned char *)buffer + at;
 }
 
-/* All have put their part of a block; `at` is where in the array the block begins. */
+/* Meet after all have put their part of a block, which begins at byte `at` of the array. */
 static gs_status all_have_put(gs_comm *c, const gs_call *call, size_t at) {
     gs_shm *m = c->state;
     if (at == 0) show(m, call);
@@ -495,8 +495,8 @@ static gs_status all_have_put(gs_comm *c, const gs_call *call, size_t at) {
 
 /* ---- reductions ---- */
 
-/* to, and also (may be NULL) = elements of all ranks, reduced in the order of the ranks; this rank's are `own`, the
- * others' are at byte `at` of their halves. */
+/* Reduce the elements of all ranks, in rank order, into `to`, and into `also` unless that is NULL. This rank's elements
+ * are at `own`, the others' at byte `at` of their halves. */
 static void reduce_stages(const gs_shm *m, const gs_call *call, const unsigned char *own, size_t at,
                           unsigned char *to, unsigned char *also, size_t bytes) {
     _Alignas(GS_SHM_LINE) unsigned char sum[BUILD];
@@ -522,7 +522,7 @@ static gs_shard slice_of(const gs_shm *m, size_t bytes, int r) {
     return (gs_shard){first, gs_smaller((lines.first + lines.count) * GS_SHM_LINE, bytes) - first};
 }
 
-/* One block: each rank reduces its slice, then those that `take` collect all slices. */
+/* Reduce one block: each rank reduces its slice, then the ranks that `take` collect all slices. */
 static gs_status reduce_block(gs_comm *c, const gs_call *call, unsigned char *data, size_t at, size_t bytes,
                               bool take) {
     gs_shm *m = c->state;
@@ -562,7 +562,7 @@ static gs_status reduce(gs_comm *c, const gs_call *call, void *data, bool take) 
     return GS_OK;
 }
 
-/* Bytes of each rank's part in a half that is divided among all ranks. */
+/* Bytes of each rank's part if a half is divided among all ranks. */
 static size_t part_of_half(const gs_shm *m) {
     return m->half / (size_t)m->size / GS_SHM_LINE * GS_SHM_LINE;
 }
@@ -591,8 +591,8 @@ static gs_status reduce_scatter(gs_comm *c, const gs_call *call, const void *all
 
 /* ---- moving ---- */
 
-/* Collectives without reduction: a rank puts the same data for all, or a part for each, into its half. Only the root
- * gives in broadcast and scatter, and only the root takes in gather. */
+/* Collectives without reduction: a rank puts into its half either the same data for all, or a part for each. In
+ * broadcast and scatter only the root puts data; in gather only the root takes them. */
 static gs_status move(gs_comm *c, const gs_call *call, const void *in, void *out) {
     gs_shm *m = c->state;
     const gs_operation o = call->operation;
@@ -634,16 +634,16 @@ static gs_status shm_collective(gs_comm *c, const gs_call *call, const void *in,
     }
 }
 
-/* ---- opening, by processes that are connected over Gloo ----
+/* ---- opening a segment, by processes that are connected over Gloo ----
  *
- *     1. all        tell machine (gs_machine_id) and process id: are they on one machine?
- *     2. rank 0     makes the segment, and tells its file descriptor
- *     3. all        open it, and tell whether they could
+ *     1. all        send their machine (gs_machine_id) and process id, to see if they are on one machine
+ *     2. rank 0     makes the segment, and sends its file descriptor
+ *     3. all        open it, and report whether they could
  */
 
 enum { HALF = 256 * 1024, TEXT = 200 };
 
-/* True if each process has a CPU: then a spinning process does not slow the others. */
+/* True if each process has a CPU to itself, so that a spinning process does not slow the others. */
 static bool has_a_cpu_each(const gs_process_info *all, int size) {
     cpu_set_t together = all[0].cpus;
     for (int r = 1; r < size; r++) CPU_OR(&together, &together, &all[r].cpus);
@@ -700,7 +700,7 @@ static gs_status make_segment(gs_shm *m) {
     return GS_OK;
 }
 
-/* Each rank answers why it cannot open the segment, or "". */
+/* Find the first rank that cannot open the segment. all: each rank's reason, or "". */
 static void hear_answers(char (*all)[TEXT], int ranks, char *why, size_t size) {
     for (int r = 0; r < ranks && !why[0]; r++)
         if (all[r][0]) snprintf(why, size, "rank %d: %.*s", r, TEXT, all[r]);

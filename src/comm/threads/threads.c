@@ -1,7 +1,7 @@
 /* Ranks as threads of one process. They share memory: collectives send nothing, and only exchange pointers.
  *
- * In each collective every rank shows its buffer; all meet; every rank does its share of the work on all buffers; all
- * meet again, so that no rank changes a buffer while another still reads it.
+ * In each collective every rank shows its buffer, and all meet at a barrier. Then every rank does its share of the work
+ * on all buffers, and all meet again, so that no rank changes a buffer while another still reads it.
  *
  * all_reduce, for 3 ranks: each sums one slice over all ranks and writes the sum to all of them.
  *
@@ -13,22 +13,22 @@
  *               |    rank 1
  *               rank 0
  *
- * Each sum is computed once, in the order of the ranks, so every rank gets the same bits.
+ * Each sum is computed once, in rank order, so every rank gets the same bits.
  *
  * A waiting rank spins briefly (core/wait.h), then sleeps, never longer than the timeout. At a barrier it looks only at
  * the barrier's number, which the last rank to arrive increments. The sender of a message leaves a copy in a mailbox,
- * and waits only if UNREAD of its long messages are there:
+ * and waits only if UNREAD of its long messages are already there:
  *
  *     rank 0   take a spare copy, fill it with the message  ->  mailbox 0 -> 1  ->  read it          rank 1
  *                     ^                                                               |
  *                     +------------------------ it is spare again --------------------+
  *
- * Repeated messages, as in training steps, allocate no memory. The number of copies under way varies from run to run,
- * and its maximum may occur late. But it is the sum, over all ranks, of messages sent minus messages received, and the
- * scheme alone determines this difference at each send of a rank. Therefore one more copy is made whenever a rank is
- * further ahead than ever before, even if one is spare. After the first steps a spare copy is always there. A rank that
- * sends more than it receives has at most UNREAD copies for each of its mailboxes. Messages of very different lengths
- * have separate pools; otherwise a barrier's byte would occupy a copy as long as an array.
+ * Messages that repeat, as in training steps, allocate no memory. The number of copies under way varies from run to
+ * run, and its maximum may occur late. But it is the sum, over all ranks, of messages sent minus messages received, and
+ * at each send of a rank the scheme alone determines this difference. Therefore one more copy is made whenever a rank
+ * is further ahead than ever before, even if one is spare, so that after the first steps a spare copy is always there.
+ * A rank that sends more than it receives has at most UNREAD copies for each of its mailboxes. Messages of very
+ * different lengths have separate pools; otherwise a barrier's byte could occupy a copy as long as an array.
  */
 #include "comm/transports.h"
 #include "comm/waits.h"
@@ -49,11 +49,11 @@ enum { LINE = 64 /* bytes of a cache line */ };
  * line to another core between reading and writing it: 2 MiB between two threads took 120 us instead of 85 us. */
 enum { BLOCK = 1024 };
 
-/* Pools of copies: of messages up to SHORT bytes, of up to 8 times as many, and so on. */
+/* Pools of copies: for messages of up to SHORT bytes, of up to 8 times as many, and so on. */
 enum { POOLS = 8, SHORT = 4096 };
 
-/* Messages longer than SHORT in a mailbox before its sender waits (comm.h). Senders of short ones, which may be notes
- * of long ones (linked.c), never wait. */
+/* With this many messages longer than SHORT in a mailbox, its sender waits (comm.h). Senders of short messages, which
+ * may be the notes of long ones (linked.c), never wait. */
 enum { UNREAD = 2 };
 
 static const double LOOK = 0.2; /* seconds between two looks at the clock (gs_awake_seconds) */
@@ -65,7 +65,7 @@ typedef struct rank_slot {
     void *write;
     _Atomic uint64_t arrivals; /* how often this rank has arrived at a barrier */
     bool left;                 /* its comm was freed; under the lock */
-    /* In each pool; under the lock: messages sent minus received, now and at most so far; mailboxes sent to */
+    /* Per pool, under the lock: messages sent minus received, now and at its maximum; number of mailboxes sent to. */
     int ahead[POOLS], most_ahead[POOLS], ways[POOLS];
 } rank_slot;
 
@@ -76,19 +76,19 @@ typedef struct copy {
     _Alignas(LINE) unsigned char data[];
 } copy;
 
-/* From one rank to another. All changes are made under the lock. */
+/* Messages from one rank to another. All changes are made under the lock. */
 typedef struct mailbox {
     _Alignas(LINE) _Atomic(copy *) first; /* the oldest message; the receiver looks without the lock */
     copy *last;
     atomic_int unread; /* long ones */
-    unsigned pools;    /* of its messages so far: bit i is pool i */
+    unsigned pools;    /* the pools of its messages so far: bit i is pool i */
 } mailbox;
 
-/* Under the lock. */
+/* Guarded by the lock. */
 typedef struct pool {
-    copy *spare;      /* unused copies, */
-    size_t room;      /* each of this room */
-    int made, wanted; /* copies, spare or under way; the sum of most_ahead */
+    copy *spare;      /* unused copies */
+    size_t room;      /* of each copy */
+    int made, wanted; /* copies, spare or under way; wanted: the sum of most_ahead */
 } pool;
 
 typedef struct team {
@@ -96,7 +96,7 @@ typedef struct team {
     int first_rank;                     /* messages call thread i "rank first_rank + i" */
     bool crowded;                       /* more ranks than cores */
     _Alignas(LINE) atomic_int arrived;  /* ranks at the current barrier */
-    _Alignas(LINE) atomic_uint barrier; /* its number: counts up when all have come */
+    _Alignas(LINE) atomic_uint barrier; /* its number, incremented when all ranks have arrived */
     atomic_bool failed;                 /* once true, `message` does not change */
     char message[GS_FAILURE_TEXT];
     pthread_mutex_t lock;
@@ -115,7 +115,7 @@ static gs_status failure(const team *t) {
     return gs_fail(GS_E_PEER, "%s", t->message);
 }
 
-/* From now on every call fails with `message`; the first message stays. The caller holds the lock. */
+/* Make every later call fail with `message`; the first message stays. The caller holds the lock. */
 static void fail_locked(team *t, const char *message) {
     if (!atomic_load(&t->failed)) {
         snprintf(t->message, sizeof t->message, "%s", message);
@@ -137,11 +137,11 @@ typedef struct waiting {
     const gs_comm *c;
     const gs_call *call; /* the waiting operation, for failure messages */
     unsigned barrier;
-    /* The barrier at the end of an operation that all have begun, and that only moves memory, which bounds the wait.
-     * Neither the timeout nor a failure ends it: a rank that left would take its buffers away from the others. */
+    /* True for the barrier at the end of an operation that all have begun. It cannot last long, since all only move
+     * memory. Neither timeout nor failure ends it: a rank that left would take its buffers from the others. */
     bool leaving;
     const mailbox *box; /* of the message; NULL: a barrier */
-    bool sends;         /* for room there */
+    bool sends;         /* waits for room there */
     int peer;
 } waiting;
 
@@ -161,7 +161,7 @@ static bool is_awaited(const waiting *w, int rank) {
     return atomic_load(&slots[rank].arrivals) < atomic_load(&slots[w->c->rank].arrivals);
 }
 
-/* Sleep until something changes, or briefly; false: it is `until` (gs_awake_seconds). */
+/* Sleep until something changes, at most briefly. False: the time `until` (gs_awake_seconds) has come. */
 static bool sleep_locked(team *t, double until) {
     const double left = until - gs_awake_seconds();
     const struct timespec look = gs_timespec(gs_seconds() + fmax(0, fmin(left, LOOK)));
@@ -169,7 +169,7 @@ static bool sleep_locked(team *t, double until) {
     return gs_awake_seconds() < until;
 }
 
-/* "rank 0: all_reduce of 5 f32: rank 1 ended without it", or which rank does not answer, and why (waits.h). */
+/* Fail: "rank 0: all_reduce of 5 f32: rank 1 ended without it", or which rank does not answer, and why (waits.h). */
 static void give_up_locked(const waiting *w, bool gone) {
     team *t = w->c->state;
     const size_t n = (size_t)t->size;
@@ -199,8 +199,8 @@ static void give_up_locked(const waiting *w, bool gone) {
     free(age);
 }
 
-/* Show this wait to the others, again at each look: several threads of a rank may wait (async.c), each for its peer.
- * True: an awaited rank has left. */
+/* Show this wait to the others. Done again at each look, because several threads of a rank may wait (async.c), each for
+ * its own peer. True: an awaited rank has left. */
 static bool show_locked(const waiting *w, double begin) {
     team *t = w->c->state;
     bool gone = false;
@@ -213,7 +213,7 @@ static bool show_locked(const waiting *w, double begin) {
     return gone;
 }
 
-/* The slow part: sleep. */
+/* The slow part of a wait: sleep until it is over. */
 static void sleep_until_over(const waiting *w) {
     team *t = w->c->state;
     const double begin = gs_seconds(), until = w->leaving ? INFINITY : gs_awake_seconds() + w->c->timeout;
@@ -242,8 +242,8 @@ static gs_status wait_for(const waiting *w) {
 
 /* ---- barrier ---- */
 
-/* Wait until all ranks are here. Either all return GS_OK or none does: the last rank to arrive, and a rank that gives
- * up, decide under the lock. */
+/* Wait until all ranks are here. Either all return GS_OK or none does, because the last rank to arrive and a rank that
+ * gives up both act under the lock. */
 static gs_status barrier(const gs_comm *c, bool leaving) {
     team *t = c->state;
     if (!leaving && atomic_load(&t->failed)) return failure(t);
@@ -285,8 +285,8 @@ static void *place(const void *buffer, size_t at) {
 
 /* ---- collectives ---- */
 
-/* Reduce elements first .. last-1 over all ranks, in the order of the ranks. Ranks lowest .. highest get the result,
- * from element first - shift of their buffers on. */
+/* Reduce elements first .. last-1 over all ranks, in rank order. Ranks lowest .. highest get the result, from element
+ * first - shift of their buffers on. */
 static void reduce_slice(const team *t, const gs_call *call, size_t first, size_t last, int lowest,
                          int highest, size_t shift) {
     _Alignas(LINE) unsigned char block[BLOCK];
@@ -424,7 +424,7 @@ static int pool_of(size_t bytes) {
     return i;
 }
 
-/* For a message from `rank`. NULL: out of memory. */
+/* Take a copy for a message from `rank`. NULL: out of memory. */
 static copy *take_copy(team *t, mailbox *m, int rank, size_t bytes) {
     const int i = pool_of(bytes);
     rank_slot *s = &t->slots[rank];
@@ -437,7 +437,7 @@ static copy *take_copy(team *t, mailbox *m, int rank, size_t bytes) {
         s->most_ahead[i]++;
         p->wanted++;
     }
-    if (bytes > p->room) { /* longer than all before; give_back frees those under way */
+    if (bytes > p->room) { /* longer than all before; give_back frees shorter copies that are under way */
         outgrown = p->spare;
         p->spare = NULL;
         p->room = bytes;
@@ -559,7 +559,7 @@ static const gs_transport transport_threads = {
 
 /* Zeroed memory, in separate cache lines. */
 static void *lines(size_t bytes) {
-    void *memory = aligned_alloc(LINE, bytes); /* a multiple of the alignment, as every sizeof here is */
+    void *memory = aligned_alloc(LINE, bytes); /* every size passed here is a multiple of LINE */
     return memory ? memset(memory, 0, bytes) : NULL;
 }
 

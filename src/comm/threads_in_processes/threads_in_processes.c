@@ -3,9 +3,9 @@
  *     process 0             process 1
  *     rank 0 --- rank 1     rank 2 --- rank 3 --- rank 4       --- shared memory
  *       |                     |
- *       +========= Gloo ======+                                the first thread of each process is its leader
+ *       +========= Gloo ======+                                each process's first thread is its leader
  *
- * A collective takes three steps: within each process to its leader, between the leaders, back within each process.
+ * A collective takes three steps: to the leader within each process, between the leaders, and back within each process.
  * Therefore only one gradient per process travels, for any number of threads. all_to_all, gather and scatter are made
  * of messages (collectives.c).
  */
@@ -19,8 +19,8 @@
 
 typedef struct shared_state {
     gs_comm *processes;
-    atomic_int members;          /* threads of this process that are not freed yet */
-    gs_scratch shared, received; /* the leader's, for the collective under way */
+    atomic_int members;          /* threads of this process whose comms are not freed yet */
+    gs_scratch shared, received; /* the leader's, for the current collective */
     struct member *member;       /* [local] */
     int first[]; /* [processes + 1]: first rank of each process; the last entry is the world's size */
 } shared_state;
@@ -34,8 +34,8 @@ static gs_status finish(member *m, gs_status status) {
     return gs_levels_finish(&m->levels, status);
 }
 
-/* The last step: the leader shows its memory, and every thread takes `bytes` bytes of it from `at` on; to NULL:
- * none. */
+/* The last step: the leader shows its memory, and every thread copies `bytes` bytes of it, from offset `at` on, into
+ * `to` unless that is NULL. */
 static gs_status from_leader(member *m, const gs_call *call, void *shared, void *to, size_t at,
                              size_t bytes) {
     return finish(m, gs_threads_take_from_first(&m->levels.patient, call, shared, to, at, bytes));
@@ -60,8 +60,8 @@ static gs_status all_gather(member *m, const gs_call *call, const void *mine, un
     return from_leader(m, call, all, all, 0, ranks * bytes);
 }
 
-/* The leader's memory for a collective; NULL in the other threads. It is not a caller's buffer, because transfers
- * between the processes may still use it after a failure. It is kept for the next collective. */
+/* The leader's memory for a collective; NULL in the other threads. A caller's buffer would not do, because transfers
+ * between the processes may still use the memory after a failure. It is kept for the next collective. */
 static gs_status leaders_memory(member *m, const gs_call *call, size_t bytes, void **out) {
     *out = NULL;
     if (!m->levels.leaders) return GS_OK;
@@ -81,7 +81,7 @@ static gs_status reduce(member *m, const gs_call *call, void *data, bool is_root
     return from_leader(m, call, shared, is_root ? data : NULL, 0, bytes);
 }
 
-/* Between the leaders: each sums the adjacent parts of all ranks of its process, in place. */
+/* The step between the leaders: each reduces the adjacent parts of all its process's ranks, in place. */
 static gs_status reduce_scatter_parts(member *m, const gs_call *call, unsigned char *shared) {
     gs_comm *processes = m->s->processes;
     const int *first = m->s->first;
@@ -174,7 +174,7 @@ static gs_status create_members(shared_state *s, int local, double timeout, gs_c
                                 .leaders = i == 0 ? s->processes : NULL,
                                 .outside = s->processes,
                                 .first = s->first};
-        /* The timeout bounds each of the leader's waits between the processes, and its failure wakes the threads. */
+        /* The timeout bounds the leader's waits between processes, and a failure of the leader wakes the threads. */
         m->levels.patient.timeout = i == 0 ? locals[i]->timeout + gs_levels_patience(timeout) : INFINITY;
         comms[i] = &m->levels.comm;
     }
@@ -196,7 +196,7 @@ gs_status gs_comm_workers_create(int local, gs_comm *processes, double timeout, 
     atomic_store(&s->members, local);
     gs_status status = count_ranks(s, local);
     if (status == GS_OK &&
-        s->first[processes->size] == processes->size) { /* one worker in each process: one level */
+        s->first[processes->size] == processes->size) { /* one worker per process: one level suffices */
         comms[0] = processes;
         s->processes = NULL;
         free_shared(s);

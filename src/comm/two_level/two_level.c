@@ -3,15 +3,15 @@
  *     machine 0             machine 1
  *     rank 0 === rank 1     rank 2 === rank 3 === rank 4       === shared memory
  *       |                     |
- *       +---- connections ----+                                the first rank of each machine is its leader
+ *       +---- connections ----+                                each machine's first rank is its leader
  *
  * A message goes through shared memory if both ranks are on one machine, and otherwise over Gloo. all_reduce, broadcast
- * and barrier take three steps: within each machine to its leader, between the leaders, back within each machine.
+ * and barrier take three steps: to the leader within each machine, between the leaders, and back within each machine.
  * Therefore only one array per machine travels, for any number of ranks. The other collectives are made of messages
- * (collectives.c). All add in a fixed order.
+ * (collectives.c). All reductions add in a fixed order.
  *
- * threads_in_processes/ may be built on this one. If the ranks of a machine are not consecutive (as some job schedulers
- * number them), the run uses only Gloo.
+ * threads_in_processes/ may be built on this transport. If a machine's ranks are not consecutive, as with some job
+ * schedulers, the run uses only Gloo.
  */
 #include "comm/rank_info.h"
 #include "comm/shm/shm.h"
@@ -20,12 +20,12 @@
 
 #include <stdlib.h>
 
-enum { SHORT = 16 * 1024 /* bytes of an array that one leader sums */ };
+enum { SHORT = 16 * 1024 /* maximum bytes of an array that one leader sums */ };
 
-/* After a timeout the ranks tell each other for whom they wait (gloo/failure.c), also within a machine, so as not to
+/* After a timeout the ranks tell each other for whom they wait (gloo/failure.c), even within a machine, so as not to
  * blame a rank that itself waits for the lost one. A rank that waits for another machine finds the cause within 2 s,
- * and tells all. Ranks of one machine give it this time (shm's grace), and those that wait for their leader give more
- * (levels.patient), because it may wait for several others in sequence. */
+ * and tells all. The other ranks of its machine give it this time (shm's grace). Ranks that wait for their leader give
+ * it more (levels.patient), because it may wait for several ranks in sequence. */
 typedef struct two_level {
     gs_levels levels;    /* inside: shared memory; outside: gloo, all ranks */
     gs_scratch received; /* a leader's, for the current collective */
@@ -125,7 +125,7 @@ static gs_status learn_machines(two_level *h, const char *machine, bool *fits) {
     return status;
 }
 
-/* On each machine; *can: it shares memory, or has only one rank. */
+/* Set up shared memory on this machine. *can: it works, or the machine has only one rank. */
 static gs_status share_memory(two_level *h, int32_t *can) {
     const int mine = gs_group_of(&h->levels, h->levels.outside->rank);
     gs_comm *group;
@@ -154,7 +154,7 @@ gs_status gs_comm_two_level_create(gs_comm *gloo, const char *machine, gs_comm *
     gs_status status = GS_NEW(h->levels.first, gloo->size + 1, "%d processes", gloo->size);
     if (status == GS_OK) status = learn_machines(h, machine, &fits);
     if (status == GS_OK && fits) status = share_memory(h, &can);
-    if (status == GS_OK && fits) status = gs_comm_all_reduce(gloo, &can, 1, GS_I32, GS_MIN); /* can all? */
+    if (status == GS_OK && fits) status = gs_comm_all_reduce(gloo, &can, 1, GS_I32, GS_MIN); /* if all can */
     if (status == GS_OK && can)
         status = gs_comm_split_ranks(gloo, h->levels.first, h->machines, &h->levels.leaders);
     if (status != GS_OK || !can) {

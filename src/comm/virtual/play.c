@@ -9,40 +9,40 @@ static const double PS = 1e12; /* per second */
 typedef struct under_way {
     double time; /* as `stage` says */
     double takes;
-    uint32_t next; /* in its chain */
+    uint32_t next; /* the next message in its chain */
     int32_t from, to;
     int16_t stage, inside; /* inside: 1 if it stays inside a host, else 0 */
 } under_way;
 
 enum {
     STAGE_LEFT,    /* has left on its sender's own line at `time`: the receiver computes its arrival */
-    STAGE_OUT,     /* wants its host's line out at `time` */
-    STAGE_IN,      /* wants the receiving host's line in at `time` */
+    STAGE_OUT,     /* wants its host's outgoing line at `time` */
+    STAGE_IN,      /* wants the receiving host's incoming line at `time` */
     STAGE_ARRIVES, /* at `time` */
 };
 
-/* A message that wants a shared line. If two want it at once, the one from the lower source is first: source r < N is
- * rank r, whose message wants its host's line out; N + h is host h's line out, whose messages want the next line in. */
+/* A message that wants a shared line. If two want it at once, the lower source goes first. Source r < N is rank r,
+ * whose message wants an outgoing line; N + h is host h's outgoing line, whose message wants an incoming line. */
 typedef struct wanted {
     double time;
-    uint64_t order; /* among those of one source */
+    uint64_t order; /* order among messages of one source */
     int source;
     uint32_t message;
 } wanted;
 
-/* What every move touches comes first. Line 0 leads to other hosts, line 1 stays inside the host. */
+/* The members that every move touches come first. Line 0 leads to other hosts, line 1 stays inside the host. */
 typedef struct virtual_rank {
     double clock;   /* ps: of the thread that sends and receives */
-    double out[2];  /* ps: when its own lines out are free again */
-    uint32_t place; /* index of its move in the current list */
+    double out[2];  /* ps: when its own outgoing lines are free again */
+    uint32_t place; /* index of its next move in the current list */
     int at;         /* index of its item in the script */
     int waits_for;  /* a rank; -1: it does not wait */
     bool ready;     /* it is in the queue of ranks that can go on */
-    /* The list that it would execute together with all ranks: it waits for them. */
+    /* The list that it is waiting to execute together with all ranks; NULL: none. */
     const gs_virtual_list *meets;
-    bool met;                       /* that was done, or was impossible */
+    bool met;                       /* the list was executed together, or could not be */
     bool in_job;                    /* its item belongs to a job */
-    double item_began;              /* ps; below 0: not yet */
+    double item_began;              /* ps; below 0: it has not begun */
     double work;                    /* ps: the clock of the worker's thread, */
     double noted[GS_VIRTUAL_SLOTS]; /* and the moments that it may wait for */
     gs_port in[2];
@@ -54,22 +54,22 @@ struct gs_virtual {
     double alpha[2], beta[2], gamma; /* ps; ps per byte; ps per byte */
     virtual_rank *rank;
     const gs_virtual_script *script;
-    /* Messages, [message_room]; a power of two. [0] is unused. Those of one sender and receiver are in one chain, in
-     * order. A rank has few messages under way to another one, so chains are short. */
+    /* [message_room] messages, a power of two; [0] is unused. The messages from one sender to one receiver are in one
+     * chain, in order. Few are under way at a time, so chains are short. */
     under_way *message;
     uint32_t *chain;
     uint32_t messages, message_room, spare;
-    /* ranks that can go on: a ring buffer of `ranks` entries */
+    /* ranks that can continue: a ring buffer of `ranks` entries */
     int *ready, ready_first, ready_count;
     /* shared lines: [hosts] */
-    double (*free)[2]; /* ps: when the line out, and the line in, are free again */
+    double (*free)[2]; /* ps: when the outgoing and the incoming line are free again */
     wanted *heap;      /* as many entries as `message` */
     uint32_t heap_count;
     uint64_t order;
     gs_virtual_line *line;
     gs_virtual_account *account; /* [ranks] */
     gs_virtual_watch watch;
-    /* Moves of this play: all, those done, and `moved` when progress was last reported. */
+    /* Moves of this play: their total, those done, and those done when progress was last reported. */
     double moves, moved, told;
 };
 
@@ -89,7 +89,7 @@ static void wake(gs_virtual *v, int r) {
     v->ready[at < v->ranks ? at : at - v->ranks] = r;
 }
 
-/* ---- lines that several ranks share, in the order of time ---- */
+/* ---- lines that several ranks share, in order of time ---- */
 
 static bool is_before(const wanted *a, const wanted *b) {
     if (a->time < b->time || a->time > b->time) return a->time < b->time;
@@ -104,7 +104,7 @@ static void want(gs_virtual *v, uint32_t m, int source) {
     v->heap[at] = w;
 }
 
-/* The earliest message. */
+/* Remove and return the earliest message. */
 static uint32_t take(gs_virtual *v) {
     const uint32_t m = v->heap[0].message, count = --v->heap_count;
     const wanted last = v->heap[count];
@@ -119,7 +119,7 @@ static uint32_t take(gs_virtual *v) {
     return m;
 }
 
-/* Let the earliest message through. False: there is none. */
+/* Let the earliest message pass its line. False: there is none. */
 static bool let_through(gs_virtual *v) {
     if (v->heap_count == 0) return false;
     const uint32_t m = take(v);
@@ -142,13 +142,13 @@ static bool let_through(gs_virtual *v) {
 
 /* ---- messages under way ---- */
 
-/* Where neighbours send to neighbours, their chains are neighbours in memory. */
+/* If neighbouring ranks send to neighbours, their chains are neighbours in memory. */
 static uint32_t *chain_of(const gs_virtual *v, int from, int to) {
     const uint32_t hash = (uint32_t)to + (uint32_t)(to - from) * 0x9e3779b1u;
     return &v->chain[hash & (v->message_room - 1)];
 }
 
-/* The link to the first message from that rank; to 0: there is none. */
+/* The link to the first message between these ranks; the link is 0 if there is none. */
 static uint32_t *first_from(const gs_virtual *v, int from, int to) {
     uint32_t *link = chain_of(v, from, to);
     while (*link && (v->message[*link].from != from || v->message[*link].to != to))
@@ -163,7 +163,7 @@ static void append(gs_virtual *v, uint32_t m) {
     v->message[m].next = 0;
 }
 
-/* Twice the room for messages. */
+/* Double the room for messages. */
 static bool grow(gs_virtual *v) {
     const uint32_t before = v->message_room, room = before ? 2 * before : 1024;
     uint32_t *chain = room > before ? calloc(room, sizeof *chain) : NULL, *old = v->chain;
@@ -186,7 +186,7 @@ static bool grow(gs_virtual *v) {
     return true;
 }
 
-/* 0: no memory. */
+/* Returns 0 if memory is exhausted. */
 static uint32_t new_message(gs_virtual *v) {
     const uint32_t m = v->spare;
     if (m) {
@@ -196,7 +196,7 @@ static uint32_t new_message(gs_virtual *v) {
     return v->messages + 1 < v->message_room || grow(v) ? ++v->messages : 0;
 }
 
-typedef enum outcome { DONE, WAITS, PAUSES, FAILED /* no memory */ } outcome;
+typedef enum outcome { DONE, WAITS, PAUSES, FAILED /* out of memory */ } outcome;
 
 static outcome send_message(gs_virtual *v, int from, int to, double bytes) {
     virtual_rank *k = &v->rank[from], *receiver = &v->rank[to];
@@ -228,7 +228,7 @@ static outcome send_message(gs_virtual *v, int from, int to, double bytes) {
     return DONE;
 }
 
-/* Receive the first message from that rank once it is there; the clock moves on to its arrival. */
+/* Receive the first message from rank `from` if it is there; the clock advances to its arrival. */
 static outcome receive_message(gs_virtual *v, int r, int from) {
     virtual_rank *k = &v->rank[r];
     uint32_t *link = first_from(v, from, r);
@@ -248,7 +248,7 @@ static outcome receive_message(gs_virtual *v, int r, int from) {
     return DONE;
 }
 
-/* A rank makes at most TURN moves before others get their turn: otherwise the first ranks of a ring would run far
+/* A rank makes at most TURN moves before others get their turn; otherwise the first ranks of a ring would run far
  * ahead, and their messages would fill the memory. */
 enum { TURN = 256 };
 
@@ -262,29 +262,29 @@ static void tell_progress(gs_virtual *v) {
 
 /* ---- all ranks together ----
  *
- * If all ranks share a list, own their lines, and in each turn send one message and receive one, they go through the
+ * If all ranks share a list, do not share lines, and in each turn send one message and receive one, they go through the
  * list together, turn by turn:
  *
  *     to rank r + d                  out[r]   = max(clock[r], out[r]) + takes
  *     from rank r - d                comes[r] = out[r - d] + alpha
  *                                    clock[r] = max(clock[r], comes[r]) + adds
  *
- * These are three passes over arrays, so the 8.6 billion messages of a ring of 65,536 take half a minute. The numbers
- * are the same: what a rank finds on its lines does not depend on which rank is played first. While the sender stays
- * the same, messages reach a line in order, behind everything before them. A turn with another sender, or with a
- * message that is early and may find a gap, asks the lines' gs_ports, after telling them what came meanwhile. */
+ * These are three passes over arrays, so the 8.6 billion messages of a ring of 65,536 ranks take half a minute. The
+ * numbers are the same, because what a rank finds on its lines does not depend on which rank is played first. While the
+ * sender stays the same, each message reaches a line after all earlier ones. A turn with another sender, or with an
+ * early message that may find a gap, first tells the lines' gs_ports what came meanwhile, and then asks them. */
 
-/* A port forgets all but the last KNOWN messages; KEPT: with those of this turn. */
+/* A port remembers only the last KNOWN messages; KEPT counts those of this turn too. */
 enum { KNOWN = GS_PORT_BUSY + 1, KEPT = KNOWN + 1 };
 
-/* Arrays of [ranks]; those of parts have [2 ranks], as part p is also p + ranks. */
+/* Arrays of [ranks]. Arrays indexed by part have [2 ranks], because part p is also found at p + ranks. */
 typedef struct together {
     int ranks, line;                        /* line: which of a rank's two */
-    double alpha, *clock, *out, *in;        /* in: when the line in is free again */
-    double *takes, *adds, *nothing, *bytes; /* of parts; nothing: zeros */
-    double *comes[KEPT];                    /* turn t is at t % KEPT: when its messages have come, */
+    double alpha, *clock, *out, *in;        /* in: when the incoming line is free */
+    double *takes, *adds, *nothing, *bytes; /* by part; nothing: zeros */
+    double *comes[KEPT];                    /* [t % KEPT] when the messages of turn t have arrived, */
     const double *took[KEPT];               /* and how long each occupied the line */
-    int turn, told;                         /* ports know the messages of turns before `told` */
+    int turn, told;                         /* the ports know the messages of all turns before `told` */
 } together;
 
 static void tell_ports(gs_virtual *v, together *g) {
@@ -312,7 +312,7 @@ static void send_all(const together *g, const double *restrict takes) {
     for (int r = 0; r < g->ranks; r++) out[r] = (clock[r] > out[r] ? clock[r] : out[r]) + takes[r];
 }
 
-/* To ranks r = first .. end - 1, from ranks r + `from`. True: one is early. */
+/* Let the messages from ranks r + `from` arrive at ranks r = first .. end - 1. True: one of them is early. */
 static bool arrive(const together *g, double *restrict comes, const double *restrict takes, int first,
                    int end, int from) {
     const double *restrict out = g->out, *restrict in = g->in, alpha = g->alpha;
@@ -332,7 +332,7 @@ static void receive_all(const together *g, const double *restrict comes, const d
     }
 }
 
-/* m: rank 0's send and receive; adds: it adds what it receives. */
+/* m: rank 0's send and receive. adds: each rank adds what it receives. */
 static void make_turn(gs_virtual *v, together *g, const gs_virtual_move *m, bool same_sender, bool adds) {
     const int n = g->ranks, d = m->peer, at = g->turn % KEPT;
     double *comes = g->comes[at];
@@ -358,9 +358,9 @@ static void play_together(gs_virtual *v, const gs_virtual_list *l, together *g) 
     tell_ports(v, g);
 }
 
-/* sum[r]: of x, over the parts that rank r sends, or receives. */
+/* sum[r] = sum of x over the parts that rank r sends or receives, as `action` says. */
 static void add_up(const gs_virtual_list *l, gs_virtual_action action, const double *x, double *sum) {
-    enum { BLOCK = 512 /* ranks, whose sums stay in the cache */ };
+    enum { BLOCK = 512 /* ranks at a time, so that their sums stay in the cache */ };
     memset(sum, 0, (size_t)l->ranks * sizeof *sum);
     for (int first = 0; first < l->ranks; first += BLOCK)
         for (const gs_virtual_move *m = l->move; m < l->move + l->moves; m++) {
@@ -385,7 +385,7 @@ static void hand_back(gs_virtual *v, const gs_virtual_list *l, const together *g
     for (int r = 0; r < g->ranks; r++) v->line[r].busy[1] += sum[r];
 }
 
-/* All ranks are at the beginning of the list. Without memory they stay there, and are played one by one. */
+/* Execute a list with all ranks at its beginning. If memory is short they stay there, and are played one by one. */
 static void go_through(gs_virtual *v, const gs_virtual_list *l) {
     const size_t n = (size_t)v->ranks;
     const int line = v->cluster.hosts == 1;
@@ -417,7 +417,7 @@ static void go_through(gs_virtual *v, const gs_virtual_list *l) {
     free(x);
 }
 
-/* Turns only: send to rank r + d, receive from rank r - d, and perhaps add. */
+/* True if the list has only turns: send to rank r + d, receive from rank r - d, and perhaps add. */
 static bool is_in_turns(const gs_virtual_list *l) {
     uint32_t i = 0;
     while (i + 1 < l->moves && l->move[i].action == GS_VIRTUAL_SEND &&
@@ -426,7 +426,7 @@ static bool is_in_turns(const gs_virtual_list *l) {
     return i > 0 && i == l->moves;
 }
 
-/* No rank can go on alone: those that wait for the others go on, together if all are there. False: none waits. */
+/* No rank can continue alone: if all wait for one list, execute it; release those that wait. False: none waits. */
 static bool go_together(gs_virtual *v) {
     const gs_virtual_list *l = v->rank[0].meets;
     bool all = l && is_in_turns(l), any = false;
@@ -441,7 +441,7 @@ static bool go_together(gs_virtual *v) {
     return any;
 }
 
-/* ---- a rank goes on, by items ---- */
+/* ---- executing the items of a rank ---- */
 
 static outcome play_list(gs_virtual *v, virtual_rank *k, int r, const gs_virtual_item *item, int *left) {
     const gs_virtual_list *l = item->list;
@@ -473,7 +473,7 @@ static outcome play_list(gs_virtual *v, virtual_rank *k, int r, const gs_virtual
     return DONE;
 }
 
-/* Each of the two threads waits for the other. */
+/* The rank's two threads wait for each other. */
 static void join(virtual_rank *k) {
     k->clock = k->work = later(k->clock, k->work);
 }

@@ -1,25 +1,25 @@
 /* Virtual time: the ranks of a cluster execute their scripts, each with its own clock. The result depends only on the
- * scripts and the numbers here.
+ * scripts and the cluster's numbers.
  *
- * Links are those of link.h, with the meaning that they have in gs_comm_linked_create. A message of b bytes occupies
- * its sender's line out for beta b and, alpha later, its receiver's line in for as long; a sender does not wait. The
- * difference is who owns a line:
+ * Links are those of link.h, with the same meaning as in gs_comm_linked_create. A message of b bytes occupies its
+ * sender's outgoing line for beta b and, alpha later, its receiver's incoming line for as long; a sender does not wait.
+ * The difference is who owns a line:
  *
  *     host 0                         host 1
  *     rank 0 --+                 +-- rank 2          between hosts: one line out and one in for each host, which
  *              +== line ... line ==+                   its ranks share
  *     rank 1 --+                 +-- rank 3          inside a host: a line out and one in for each rank
  *
- * A line of one rank takes messages as linked.c does (gs_port), in the order in which they are received. A shared line
- * takes them in the order of time, across ranks: the line out in order of sending, the line in in order of arrival. Of
- * two messages at the same moment, the lower rank's goes first.
+ * A line of one rank takes messages as in linked.c (gs_port), in the order in which they are received. A shared line
+ * takes the messages of all its ranks in order of time: an outgoing line in order of sending, an incoming line in order
+ * of arrival. Of two messages at the same time, the lower rank's goes first.
  *
  * One rank runs at a time, until it needs a message that has not been sent. A message for a shared line waits until no
  * rank can continue; then the earliest one passes. No earlier message can appear afterwards: the ranks that it wakes
  * continue at a later time (Chandy and Misra's conservative simulation, with one process). Ranks that share a list but
- * no line are executed all together, which is much faster and gives the same numbers.
+ * no line execute it together, which is much faster and gives the same numbers.
  *
- * Times are whole picoseconds in doubles: sums are exact up to 2^53 ps, 2.5 hours, so equal ranks stay equal.
+ * Times are whole picoseconds in doubles. Sums are exact up to 2^53 ps, or 2.5 hours, so equal ranks stay equal.
  */
 #pragma once
 
@@ -35,7 +35,7 @@
 typedef enum gs_virtual_action {
     GS_VIRTUAL_SEND,
     GS_VIRTUAL_RECV,
-    GS_VIRTUAL_ADD, /* as many bytes to as many others */
+    GS_VIRTUAL_ADD, /* adds `bytes` bytes to as many others */
 } gs_virtual_action;
 
 typedef struct gs_virtual_move {
@@ -51,17 +51,17 @@ typedef struct gs_virtual_list {
     int ranks; /* N */
     uint32_t moves;
     gs_virtual_move *move;
-    /* [N], of a shared list, where ranks and parts are counted from the rank, modulo N: bytes of a message with that
-     * part, and of its floats. NULL: the list of one rank */
+    /* [N] for a shared list, in which ranks and parts are counted from the executing rank, modulo N: by part, the bytes
+     * of its message, and of its floats. NULL: the list of one rank */
     const size_t *message, *added;
 } gs_virtual_list;
 
 /* ---- the cluster and its scripts ---- */
 
 typedef struct gs_virtual_cluster {
-    int ranks, hosts; /* hosts divides ranks; neighbouring ranks share a host. Callers have checked this */
+    int ranks, hosts; /* hosts must divide ranks (callers check this); neighbouring ranks share a host */
     gs_link between;  /* hosts */
-    gs_link inside;   /* a host; none: takes no time */
+    gs_link inside;   /* within a host; none: takes no time */
     double gamma;     /* seconds to add a byte to another */
 } gs_virtual_cluster;
 
@@ -69,10 +69,10 @@ typedef enum gs_virtual_op {
     GS_VIRTUAL_LAYERS, /* forward or backward of layers takes `seconds` */
     GS_VIRTUAL_UPDATE, /* the update takes `seconds` */
     /* Jobs of a rank's second thread, done in the order in which the first one gives them. Lists and messages outside
-     * of jobs wait until all jobs are done. */
-    GS_VIRTUAL_ASK,   /* a job: the items up to its NOTE. It begins no earlier than it is given */
-    GS_VIRTUAL_NOTE,  /* the end of the job, noted in `slot`, below GS_VIRTUAL_SLOTS */
-    GS_VIRTUAL_AWAIT, /* wait for the moment noted in `slot` */
+     * jobs wait until all jobs are done. */
+    GS_VIRTUAL_ASK,   /* gives a job: the items up to its NOTE. It cannot begin before that */
+    GS_VIRTUAL_NOTE,  /* the end of the job; its time is noted in `slot`, below GS_VIRTUAL_SLOTS */
+    GS_VIRTUAL_AWAIT, /* wait for the time noted in `slot` */
     GS_VIRTUAL_JOIN,  /* wait for all jobs */
     GS_VIRTUAL_LIST,  /* the rank's list in a group whose ranks are `stride` apart */
     GS_VIRTUAL_SEND_ONE,
@@ -85,7 +85,7 @@ typedef struct gs_virtual_item {
     double seconds;
     size_t bytes;
     const gs_virtual_list *list; /* [ranks of the group], or [1] that they share */
-    int kind;                    /* the caller's, for its watch */
+    int kind;                    /* for the caller's watch */
 } gs_virtual_item;
 
 enum { GS_VIRTUAL_SLOTS = 64 };
@@ -97,15 +97,15 @@ typedef struct gs_virtual_script {
     double pause; /* seconds, before the items */
 } gs_virtual_script;
 
-/* Of one rank, in the last gs_virtual_play; in seconds, except sent. */
+/* The times of one rank in the last gs_virtual_play, in seconds, and the bytes it sent. */
 typedef struct gs_virtual_account {
     double ended;         /* since the first gs_virtual_play began */
     double first_sum;     /* when its first list or message began */
     double communicating; /* in lists and messages */
-    double sent[2];       /* bytes: to other hosts, inside its own */
+    double sent[2];       /* bytes: to other hosts, and within its own */
 } gs_virtual_account;
 
-/* The lines of a host: seconds that they carried messages out of it, and into it, in the last gs_virtual_play. */
+/* The lines of a host: seconds of the last gs_virtual_play in which they carried messages out of it, and into it. */
 typedef struct gs_virtual_line {
     double busy[2];
 } gs_virtual_line;
@@ -114,9 +114,9 @@ typedef struct gs_virtual gs_virtual;
 
 /* Callbacks; both may be NULL. */
 typedef struct gs_virtual_watch {
-    /* After each item of a rank that takes time; NULL: after its pause. */
+    /* Called after each item of a rank that takes time; item NULL: after its pause. */
     void (*passed)(void *context, int rank, const gs_virtual_item *, double from, double to);
-    /* About 20 times a second: which share of this gs_virtual_play's messages and additions is done, 0 to 1. */
+    /* Called about 20 times a second: the share, 0 to 1, of this play's messages and additions that is done. */
     void (*progress)(void *context, double share);
     void *context;
 } gs_virtual_watch;
@@ -125,8 +125,8 @@ typedef struct gs_virtual_watch {
 gs_status gs_virtual_create(const gs_virtual_cluster *, gs_virtual_watch, gs_virtual **out);
 void gs_virtual_free(gs_virtual *); /* NULL is allowed */
 
-/* Execute a script for each rank; clocks go on from where they are. GS_E_USAGE: a deadlock; the message names one of
- * its ranks. GS_E_MEMORY. */
+/* Execute a script for each rank; clocks continue from their current times. GS_E_USAGE: a deadlock; the message names
+ * one of its ranks. GS_E_MEMORY. */
 gs_status gs_virtual_play(gs_virtual *, const gs_virtual_script *scripts);
 
 const gs_virtual_account *gs_virtual_accounts(const gs_virtual *); /* [ranks] */
