@@ -6,13 +6,13 @@
 # one part.
 limits='
 training            18069
-src/comm            10616
+src/comm            10615
 src/cli              9966
 src/explain          1992
-cpu+cl              16194
-the-rest-of-src     20527
-src+cpu+cl          77364
-tests               42749
+cpu+cl              16193
+the-rest-of-src     20525
+src+cpu+cl          77360
+tests               42730
 lessons             47802
 '
 code() {
