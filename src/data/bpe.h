@@ -13,7 +13,7 @@
  * texts: where a text contains these characters, they become that token, not words.
  *
  * Files write tokens in an alphabet without white space: byte b is the character b if that is visible (33 to 126, 161
- * to 172, 174 to 255), else the next unused character from U+0100 on. The space is Ġ (U+0120), the newline Ċ (U+010A).
+ * to 172, 174 to 255), else the next unused character from U+0100 on. The space is Ġ (U+0120), newline Ċ (U+010A).
  *
  * A gs_bpe does not change after its creation, so threads may share it.
  *
