@@ -155,15 +155,14 @@ static bool lies_in(const char *file, const char *folder) {
     return gs_file_is_same(of_file.text, folder);
 }
 
-gs_status gs_checkpoint_check_save(const char *file, const char *folder) {
+gs_status gs_checkpoint_check_save(const char *file) {
     char target[PATH_MAX];
     path manifest;
     uint64_t step;
-    const bool is_one = realpath(file, target) && has_manifest(target, &manifest),
-               may_be = folder && step_of(name_of(file), WEIGHTS, &step);
-    if (!is_one && !(may_be && lies_in(file, folder))) return GS_OK;
+    const bool is_one = realpath(file, target) && has_manifest(target, &manifest);
+    if (!is_one && !step_of(name_of(file), WEIGHTS, &step)) return GS_OK;
     return gs_fail(GS_E_USAGE, "--save %s is a checkpoint%s, and would be lost; choose another name", file,
-                   is_one ? "" : " by its name, in the folder of --checkpoint");
+                   is_one ? "" : " by its name");
 }
 
 bool gs_checkpoint_is_there(const char *folder, uint64_t step) {

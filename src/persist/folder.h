@@ -46,9 +46,9 @@ uint64_t gs_checkpoint_step(const char *file);
 
 /* GS_E_FORMAT: there is a manifest beside the file, but the file is not the one that was written. */
 gs_status gs_checkpoint_check_file(const char *file);
-/* GS_E_USAGE: saving to this file would overwrite a checkpoint: there is a manifest beside it, or it has the name of a
- * checkpoint in `folder` (may be NULL). */
-gs_status gs_checkpoint_check_save(const char *file, const char *folder);
+/* GS_E_USAGE: saving to this file would overwrite a checkpoint, or a later run would remove the file as a damaged one:
+ * there is a manifest beside it, or it has the name of a checkpoint. */
+gs_status gs_checkpoint_check_save(const char *file);
 
 /* GS_E_USAGE: the folder holds checkpoints that a new run would overwrite. */
 gs_status gs_checkpoint_check_new(const char *folder);

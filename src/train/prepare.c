@@ -398,7 +398,7 @@ gs_status gs_run_prepare(gs_run *run) {
     }
     if (!s->save) return GS_OK;
     GS_TRY(gs_file_check_target(s->save, GS_FILE_WEIGHTS));
-    GS_TRY(gs_checkpoint_check_save(s->save, s->checkpoint));
+    GS_TRY(gs_checkpoint_check_save(s->save));
     gs_model *plan; /* check that all tensors have the requested names */
     GS_TRY(gs_run_plan_to_save(run, &plan));
     gs_model_free(plan);

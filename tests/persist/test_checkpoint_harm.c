@@ -19,9 +19,8 @@ static void make_three(const char *folder) {
     assert_prints(0, "the last of step 5", RUN "--steps 5 --checkpoint %s", folder);
     assert_prints(2, "step-000000005.safetensors is a checkpoint, and would be lost; choose another name",
                   "train --steps 1 --save %s/step-000000005.safetensors", folder);
-    assert_prints(2, "step-000000010.safetensors is a checkpoint by its name, in the folder of ",
-                  RUN "--resume %s --steps 10 --checkpoint %s --save %s/step-000000010.safetensors", folder,
-                  folder, folder);
+    assert_prints(2, "step-000000010.safetensors is a checkpoint by its name, and would be lost",
+                  "train --steps 1 --save %s/step-000000010.safetensors", folder);
     assert_prints(0, "the last of step 10", "train --threads 1 --resume %s --steps 10 --checkpoint %s",
                   folder, folder);
     assert_prints(0, "the last of step 12", "train --threads 1 --resume %s --steps 12 --checkpoint %s",
