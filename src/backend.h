@@ -199,7 +199,7 @@ typedef struct gs_backend {
     gs_status (*batch_norm_statistics)(gs_device *, gs_mem mean, gs_mem var, gs_mem x, size_t n,
                                        const gs_batch_norm_sizes *);
     /* The running statistics after this batch, times `samples` (gs_param in layer/layer.h): dmean (+)= samples ((1 -
-     * momentum) running_mean + momentum mean); dvar likewise from the unbiased variance, var m / (m - 1). If m is 1
+     * momentum) running_mean + momentum mean); dvar is the same for the unbiased variance, var m / (m - 1). If m is 1
      * there is none, and the running variance is unchanged. */
     gs_status (*batch_norm_running)(gs_device *, gs_mem dmean, gs_mem dvar, gs_mem running_mean,
                                     gs_mem running_var, gs_mem mean, gs_mem var, float m, float samples,

@@ -23,8 +23,8 @@ gs_status gs_mesh_connect(const gs_rendezvous *, const gs_rank_info *all, int li
 
 void gs_mesh_close(int count, const int *socket);
 
-/* GS_E_FILE, for a system call that failed with this errno. The message is the system's text; but for EMFILE, where
- * only a higher limit helps, "too many open files: RLIMIT_NOFILE is 64 (ulimit -n)". */
+/* GS_E_FILE, for a system call that failed with this errno. The message is the system's text. EMFILE differs: only
+ * a higher limit helps, so it is "too many open files: RLIMIT_NOFILE is 64 (ulimit -n)". */
 gs_status gs_fail_descriptor(int error);
 
 enum { GS_MESH_WHY = 160 };

@@ -10,7 +10,7 @@
  * beta1^t. Dividing by that sum is the bias correction.
  *
  * Each weight has its own rate: a weight with small but consistent gradients steps as far as one with large gradients.
- * A weight moves by about lr per step, whatever the size of its gradient, so lr is smaller than SGD's. For the same
+ * A weight moves by about lr per step, for a gradient of any size, so lr is smaller than SGD's. For the same
  * reason Adam's decay is weak exactly where gradients are large; AdamW therefore takes the decay out of the gradient.
  *
  * Sources: Kingma, Ba, "Adam: a method for stochastic optimization" (ICLR 2015); Loshchilov, Hutter, "Decoupled weight

@@ -71,7 +71,7 @@ static void special_values_on(gs_device *d) {
 }
 ON_EVERY_DEVICE(special_values)
 
-/* Where tanh rounds to 1 its derivative is 0: a saturated unit learns nothing, whatever the gradient. */
+/* Where tanh rounds to 1 its derivative is 0: a saturated unit learns nothing from any gradient. */
 static void the_derivative_becomes_0_on(gs_device *d) {
     enum { N = 19 };
     float x[N], y[N], dy[N], dx[N];

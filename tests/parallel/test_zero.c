@@ -20,7 +20,7 @@ TEST(the_same_bits_as_allreduce) {
     for (int i = 0; i < 4; i++) assert_ways_have_the_bits(gs_test_format("%s %s", common, runs[i]), STAGES);
 }
 
-/* Optimisers whose rates need the norms of whole tensors, of which each worker holds only a part. */
+/* Optimisers whose rates need the norms of whole tensors. Each worker holds only a part of each tensor. */
 TEST(rates_by_tensor) {
     for (const gs_optimizer_ops *const *o = gs_optimizers; *o; o++)
         if ((*o)->whole)
