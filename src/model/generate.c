@@ -104,10 +104,10 @@ void gs_generator_free(gs_generator *g) {
 
 /* ---- the draw ---- */
 
-/* Map a float to an integer, preserving the order; 0 is below all of them. */
+/* Map a float to an integer, preserving the order; 0 is below all of them. Adding 0 makes -0 equal to 0. */
 static uint32_t order_of(float x) {
     uint32_t bits;
-    memcpy(&bits, &x, sizeof bits);
+    memcpy(&bits, &(float){x + 0.0F}, sizeof bits);
     return bits >> 31 ? ~bits : bits | 1u << 31;
 }
 

@@ -95,11 +95,11 @@ TEST(models_that_run_only_whole_are_refused) {
 /* ---- the draw ---- */
 
 TEST(the_likeliest_and_the_first_of_equals) {
-    const float x[] = {1, 3, 2, 3, -4};
+    const float x[][5] = {{1, 3, 2, 3, -4}, {-1, -0.0f, -2, 0, -4}};
     const gs_sampling greedy = {0, 0, 1}, one = {2, 1, 1};
     for (uint64_t token = 0; token < 50; token++) {
-        assert_int_equal(gs_sample(&greedy, x, 5, 0, token), 1);
-        assert_int_equal(gs_sample(&one, x, 5, 0, token), 1);
+        assert_int_equal(gs_sample(&greedy, x[token % 2], 5, 0, token), 1);
+        assert_int_equal(gs_sample(&one, x[token % 2], 5, 0, token), 1);
     }
 }
 
