@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # fuzz.sh BUILD SECONDS: runs every harness of BUILD/bin for SECONDS, two at a time, and prints how often each one ran.
 # Inputs that crash are saved as BUILD/found/NAME-*, and the corpus in BUILD/corpus/NAME, where the next run starts.
-# FUZZ_ONLY="idx cache" runs only these.
+# FUZZ_ONLY="idx cache" runs only these. With FUZZ_SEED and FUZZ_RUNS, a harness that starts from the seeds alone gets
+# the same inputs in every run.
 set -euo pipefail
 # With full address randomisation (vm.mmap_rnd_bits=32) a sanitizer may find its own addresses taken, and end before
 # main. Without randomisation it works.
@@ -19,15 +20,18 @@ trap 'rm -rf "$TMPDIR"' EXIT
 fuzz() {
     local name=$1 seeds=$build/seeds/$1 corpus=$build/corpus/$1 number=0 line
     rm -rf "$seeds"
-    mkdir -p "$seeds" "$corpus"
+    mkdir -p "$seeds" "$corpus" "$TMPDIR/$name"
+    local options=(-seed="${FUZZ_SEED:-0}" -runs="${FUZZ_RUNS:--1}" -max_total_time="$seconds" -timeout=20
+        -rss_limit_mb=2560 -max_len=4096 -close_fd_mask=1 -print_final_stats=1 -reload=0
+        -artifact_prefix="$build/found/$name-")
+    [ ! -f "$here/$name.dict" ] || options+=(-dict="$here/$name.dict")
     while IFS= read -r line; do
         number=$((number + 1))
-        [[ $line = \#* ]] || printf %b "$line" >"$seeds/$number"
+        [[ $line = "# "* ]] || printf %b "$line" >"$seeds/$number"
     done < <(cat "$here/$name.seeds" 2>/dev/null)
-    local options=(-max_total_time="$seconds" -timeout=20 -rss_limit_mb=2560 -max_len=4096
-        -close_fd_mask=1 -print_final_stats=1 -reload=0 -artifact_prefix="$build/found/$name-")
-    [ ! -f "$here/$name.dict" ] || options+=(-dict="$here/$name.dict")
-    "$build/bin/$name" "${options[@]}" "$corpus" "$seeds" >"$build/log/$name" 2>&1 </dev/null
+    # By name, since a folder lists its files in any order.
+    [ $number = 0 ] || options+=(-seed_inputs="$(find "$seeds" -type f | sort -V | paste -sd,)")
+    cd "$TMPDIR/$name" && TMPDIR=. "$build/bin/$name" "${options[@]}" "$corpus" >"$build/log/$name" 2>&1 </dev/null
 }
 export -f fuzz
 export build seconds here
