@@ -110,14 +110,13 @@ endef
 $(B)/%.o: %.c | packages
 	$(COMPILE)
 
+# -fno-math-errno: sqrtf does not set errno and is one instruction, so loops that use it are vectorised.
 define ISA_RULE
 $$(B)/cpu/%_$(1).o: cpu/%.c | packages
-	$$(call COMPILE, ($(1)),$$(ISA_$(1)) -DGS_ISA_SUFFIX=_$(1))
+	$$(call COMPILE, ($(1)),$$(ISA_$(1)) -fno-math-errno -DGS_ISA_SUFFIX=_$(1))
 endef
 $(foreach i,$(ISAS),$(eval $(call ISA_RULE,$(i))))
 $(B)/cpu/open.o: EXTRA = $(ISAS:%=-DGS_HAS_ISA_%)
-# What the file says of itself.
-$(B)/cpu/adam_%.o $(B)/cpu/lamb_%.o: EXTRA = -fno-math-errno
 # ISO C keeps a * b + c as two roundings; in these loops it shall be one instruction. In all of them: gcc 14 would use
 # two where it sees a chain, and then the bits depend on the size of a tile.
 IS_CLANG = $(findstring clang,$(shell $(CC) --version 2>/dev/null))

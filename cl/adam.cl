@@ -1,10 +1,5 @@
 #include "common.clh"
 
-/* Must match the struct in backend.h. */
-typedef struct adam_step {
-    float scale, rate, beta1, rest1, beta2, rest2, root, epsilon, l2, keep;
-} adam_step;
-
 /* For each parameter: g = scale dw + l2 w;  m = beta1 m + rest1 g;  v = beta2 v + rest2 g g;  both 0 below FLT_MIN;
  * w = keep w - rate (m / (root sqrt(v) + epsilon)).
  * Rounds as cpu/adam.c does, without FMA (sgd.cl explains why). build.c requests correctly rounded quotients and square

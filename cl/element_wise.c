@@ -40,7 +40,7 @@ static gs_status run_rounded(gs_device *d, const char *file, const char *kernel,
     gs_status gs_cl_##backward(gs_device *d, gs_mem dx, gs_mem dy, gs_mem reads, size_t count __VA_ARGS__) { \
         return RUN_##reads(d, dx, #name, #backward, dx, dy, reads, count, number_at);                        \
     }
-#define WRAP(of, name, forward, backward, reads) WRAP_BOTH(name, forward, backward, reads, NULL, )
-#define WRAP_WITH(of, name, forward, backward, reads, number)                                                \
+#define WRAP(of, name, forward, backward, reads, ...) WRAP_BOTH(name, forward, backward, reads, NULL, )
+#define WRAP_WITH(of, name, forward, backward, reads, number, ...)                                           \
     WRAP_BOTH(name, forward, backward, reads, &number, , float number)
 GS_ELEMENT_WISE(WRAP, WRAP_WITH, )

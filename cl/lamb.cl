@@ -1,10 +1,5 @@
 #include "common.clh"
 
-/* Must match the struct in backend.h. */
-typedef struct lamb_step {
-    float scale, rate, beta1, rest1, beta2, rest2, root, epsilon, l2, keep;
-} lamb_step;
-
 /* For each parameter: g = scale dw;  m = beta1 m + rest1 g;  v = beta2 v + rest2 g g;  both 0 below FLT_MIN;
  * dw = rate (m / (root sqrt(v) + epsilon)) + l2 w.  Rounds as cpu/lamb.c does, without FMA (sgd.cl explains why). */
 #define GS_LAMB(T, weight, gradient, first, second)                                                          \
@@ -17,7 +12,7 @@ typedef struct lamb_step {
 
 __kernel GS_OF_VECTORS void lamb_direction(__global float *dw, ulong dw_at, __global float *m, ulong m_at,
                                            __global float *v, ulong v_at, __global const float *w, ulong w_at,
-                                           ulong count, lamb_step s) {
+                                           ulong count, adam_step s) {
 #pragma OPENCL FP_CONTRACT OFF
     dw += dw_at;
     m += m_at;

@@ -1,10 +1,5 @@
 #include "common.clh"
 
-/* Must match the struct in backend.h. */
-typedef struct lion_step {
-    float scale, rate, beta1, rest1, beta2, rest2, root, epsilon, l2, keep;
-} lion_step;
-
 /* For each parameter: g = scale dw;  c = beta1 m + rest1 g;  m = beta2 m + rest2 g, or 0 below FLT_MIN;
  * w = keep w - rate sign(c).  Rounds as cpu/lion.c does, without FMA (sgd.cl explains why). */
 #define GS_LION(T, weight, gradient, moment)                                                                 \
@@ -15,7 +10,8 @@ typedef struct lion_step {
     weight = s.keep * weight - c;
 
 __kernel GS_OF_VECTORS void lion_update(__global float *w, ulong w_at, __global float *m, ulong m_at,
-                                        __global const float *dw, ulong dw_at, ulong count, lion_step s) {
+                                        __global const float *v, ulong v_at, __global const float *dw,
+                                        ulong dw_at, ulong count, adam_step s) {
 #pragma OPENCL FP_CONTRACT OFF
     w += w_at;
     m += m_at;

@@ -14,19 +14,11 @@ gs_status gs_cl_nesterov_update(gs_device *d, gs_mem w, gs_mem v, gs_mem dw, siz
                      momentum, weight_decay);
 }
 
-gs_status gs_cl_adam_update(gs_device *d, gs_mem w, gs_mem m, gs_mem v, gs_mem dw, size_t count,
-                            gs_adam_step step) {
-    return GS_CL_RUN(d, "adam", "adam_update", gs_cl_elements(d, count), w, m, v, dw, count,
-                     GS_ARG_STRUCT(step));
-}
-
-gs_status gs_cl_lamb_direction(gs_device *d, gs_mem dw, gs_mem m, gs_mem v, gs_mem w, size_t count,
-                               gs_adam_step step) {
-    return GS_CL_RUN(d, "lamb", "lamb_direction", gs_cl_elements(d, count), dw, m, v, w, count,
-                     GS_ARG_STRUCT(step));
-}
-
-gs_status gs_cl_lion_update(gs_device *d, gs_mem w, gs_mem m, gs_mem dw, size_t count, gs_adam_step step) {
-    return GS_CL_RUN(d, "lion", "lion_update", gs_cl_elements(d, count), w, m, dw, count,
-                     GS_ARG_STRUCT(step));
-}
+#define STEP_UPDATE(of, name, update)                                                                        \
+    gs_status gs_cl_##update(gs_device *d, gs_mem w, gs_mem m, gs_mem v, gs_mem dw, size_t count,            \
+                             gs_adam_step step) {                                                            \
+        if (!v.base) v = w; /* a valid buffer, which is not touched */                                       \
+        return GS_CL_RUN(d, #name, #update, gs_cl_elements(d, count), w, m, v, dw, count,                    \
+                         GS_ARG_STRUCT(step));                                                               \
+    }
+GS_STEP_UPDATES(STEP_UPDATE, )

@@ -1,5 +1,3 @@
-/* The Makefile compiles this file with -fno-math-errno: sqrtf then does not set errno and is a single instruction, so
- * loops that use it are vectorised. Its results stay the same. */
 #include "cpu/optimizer.h"
 
 static void update_part(void *context, int part) {

@@ -1,4 +1,3 @@
-/* The Makefile compiles this file with -fno-math-errno, like adam.c. */
 #include "cpu/optimizer.h"
 
 static void direction_part(void *context, int part) {

@@ -13,7 +13,7 @@ static void update_part(void *context, int part) {
     }
 }
 
-gs_status GS_ISA(gs_cpu_lion_update)(gs_device *d, gs_mem w, gs_mem m, gs_mem dw, size_t count,
+gs_status GS_ISA(gs_cpu_lion_update)(gs_device *d, gs_mem w, gs_mem m, gs_mem v, gs_mem dw, size_t count,
                                      gs_adam_step step) {
-    return gs_cpu_update(d, w, m, GS_NONE, dw, count, (gs_update_work){.step = step}, update_part);
+    return gs_cpu_update(d, w, m, v, dw, count, (gs_update_work){.step = step}, update_part);
 }

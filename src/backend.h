@@ -36,10 +36,11 @@
  * first three. The fourth counts the workers that were asked to stop (train/step.c), so that all stop together. */
 enum { GS_STAT_LOSS = 0, GS_STAT_CORRECT = 1, GS_STAT_SAMPLES = 2, GS_STAT_STOP = 3, GS_STATS = 4 };
 
-/* Element-wise operators, one row each: X(of, name, forward, backward, the array that backward reads besides dy), or
- * WITH(..., parameter) for operators whose last argument is a float parameter. y may be x, and dx may be dy. The slots
- * of gs_backend, the lists in operators.h, the host side of the kernels (cl/element_wise.c) and the tests expand this
- * table; `of` is free for them to use. A row's functions are in cpu/NAME.c, cpu/plain/NAME.c and cl/NAME.cl.
+/* Element-wise operators, one row each: X(of, name, forward, backward, the array that backward reads besides dy, help);
+ * WITH(..., parameter, help) for operators whose last argument is a float parameter; or OWN(...) for operators whose
+ * layer layer/activations.c defines by hand. y may be x, and dx may be dy. The slots of gs_backend, the lists in
+ * operators.h, the host side of the kernels (cl/element_wise.c), the layers, the words of model texts and the tests
+ * expand this table; `of` is free for them to use. A row's functions are in cpu/NAME.c, cpu/plain/NAME.c and cl/NAME.cl.
  *
  *     relu       y = max(x, 0);  dx = dy where y > 0, else 0
  *     tanh       y = tanh(x);  dx = dy (1 - y^2)
@@ -48,19 +49,20 @@ enum { GS_STAT_LOSS = 0, GS_STAT_CORRECT = 1, GS_STAT_SAMPLES = 2, GS_STAT_STOP 
  *                dx = dy (Phi(x) + x phi(x)), phi(x) = exp(-x^2/2) / sqrt(2 pi)
  *     gelu_tanh  GPT-2's gelu: y = x s, s = (1 + tanh(u)) / 2, u = sqrt(2/pi) (x + 0.044715 x^3);
  *                dx = dy (s + 2 x s (1 - s) du/dx)
- *     silu       y = x s, s = 1 / (1 + exp(-x));  dx = dy s (1 + x (1 - s))
+ *     silu       y = x s, s = 1 / (1 + exp(-x)), also known as swish;  dx = dy s (1 + x (1 - s))
  *     softplus   y = log(1 + exp(beta x)) / beta;  dx = dy / (1 + exp(-beta x))
  */
 /* clang-format off */
-#define GS_ELEMENT_WISE(X, WITH, of) \
-    X(of, relu, relu_forward, relu_backward, y) \
-    X(of, tanh, tanh_forward, tanh_backward, y) \
-    X(of, sigmoid, sigmoid_forward, sigmoid_backward, y) \
-    X(of, gelu, gelu_forward, gelu_backward, x) \
-    X(of, gelu_tanh, gelu_tanh_forward, gelu_tanh_backward, x) \
-    X(of, silu, silu_forward, silu_backward, x) \
-    WITH(of, softplus, softplus_forward, softplus_backward, x, beta)
+#define GS_ELEMENT_WISE_ROWS(X, WITH, OWN, of) \
+    OWN(of, relu, relu_forward, relu_backward, y, ) \
+    X(of, tanh, tanh_forward, tanh_backward, y, "tanh(x)") \
+    X(of, sigmoid, sigmoid_forward, sigmoid_backward, y, "1 / (1 + exp(-x))") \
+    OWN(of, gelu, gelu_forward, gelu_backward, x, ) \
+    OWN(of, gelu_tanh, gelu_tanh_forward, gelu_tanh_backward, x, ) \
+    X(of, silu, silu_forward, silu_backward, x, "x / (1 + exp(-x))") \
+    WITH(of, softplus, softplus_forward, softplus_backward, x, BETA, "log(1 + exp(BETA x)) / BETA")
 /* clang-format on */
+#define GS_ELEMENT_WISE(X, WITH, of) GS_ELEMENT_WISE_ROWS(X, WITH, X, of)
 
 typedef struct gs_backend {
     const char *name; /* "cpu" or "cl" */
@@ -180,10 +182,10 @@ typedef struct gs_backend {
     gs_status (*avg_pool2d_backward)(gs_device *, gs_mem dx, gs_mem dy, size_t n, const gs_pool2d_sizes *);
 
     /* The element-wise operators: the rows of GS_ELEMENT_WISE, above. */
-#define GS_SLOTS(of, name, forward, backward, reads)                                                         \
+#define GS_SLOTS(of, name, forward, backward, reads, ...)                                                    \
     gs_status (*forward)(gs_device *, gs_mem y, gs_mem x, size_t count);                                     \
     gs_status (*backward)(gs_device *, gs_mem dx, gs_mem dy, gs_mem reads, size_t count);
-#define GS_SLOTS_WITH(of, name, forward, backward, reads, number)                                            \
+#define GS_SLOTS_WITH(of, name, forward, backward, reads, number, ...)                                       \
     gs_status (*forward)(gs_device *, gs_mem y, gs_mem x, size_t count, float number);                       \
     gs_status (*backward)(gs_device *, gs_mem dx, gs_mem dy, gs_mem reads, size_t count, float number);
     GS_ELEMENT_WISE(GS_SLOTS, GS_SLOTS_WITH, )
@@ -316,20 +318,24 @@ typedef struct gs_backend {
     /* Like sgd, but with the step w -= lr (g + momentum v). v is always needed. */
     gs_status (*nesterov_update)(gs_device *, gs_mem w, gs_mem v, gs_mem dw, size_t count, float scale,
                                  float lr, float momentum, float weight_decay);
-    /* For every parameter: g = scale dw + l2 w;  m = beta1 m + rest1 g;  v = beta2 v + (rest2 g) g;
-     * w = keep w - rate (m / (root sqrt(v) + epsilon)).  m and v below FLT_MIN become 0.
+    /* The rows of GS_STEP_UPDATES: X(of, NAME, update), in cpu/NAME.c, cpu/plain/NAME.c and cl/NAME.cl; `of` is free
+     * for the table's users. For every parameter (m and v below FLT_MIN become 0; an optimiser without v gets GS_NONE):
+     *
+     *     adam  g = scale dw + l2 w;  m = beta1 m + rest1 g;  v = beta2 v + (rest2 g) g;
+     *           w = keep w - rate (m / (root sqrt(v) + epsilon))
+     *     lamb  the direction of LAMB's step (optim/lamb.c), written to dw, which is passed as w, and w as dw:
+     *           g = scale dw;  m, v as in adam;  dw = rate (m / (root sqrt(v) + epsilon)) + l2 w
+     *     lion  g = scale dw;  w = keep w - rate sign(beta1 m + rest1 g);  m = beta2 m + rest2 g
+     *
      * The bits are the same on all devices that round quotients and roots correctly. CPUs and today's GPUs do; OpenCL
      * devices report it (CL_FP_CORRECTLY_ROUNDED_DIVIDE_SQRT). On other devices a quotient may be off by 2.5 units in
      * the last place, and a root by 3. Workers on such devices, if all of one kind, agree with each other, but not with
      * workers on other devices. */
-    gs_status (*adam_update)(gs_device *, gs_mem w, gs_mem m, gs_mem v, gs_mem dw, size_t count,
-                             gs_adam_step);
-    /* Replace dw with the direction of LAMB's step (optim/lamb.c): g = scale dw;  m and v as above;
-     * dw = rate (m / (root sqrt(v) + epsilon)) + l2 w. */
-    gs_status (*lamb_direction)(gs_device *, gs_mem dw, gs_mem m, gs_mem v, gs_mem w, size_t count,
-                                gs_adam_step);
-    /* g = scale dw;  w = keep w - rate sign(beta1 m + rest1 g);  m = beta2 m + rest2 g, or 0 as above. */
-    gs_status (*lion_update)(gs_device *, gs_mem w, gs_mem m, gs_mem dw, size_t count, gs_adam_step);
+#define GS_STEP_UPDATES(X, of) X(of, adam, adam_update) X(of, lamb, lamb_direction) X(of, lion, lion_update)
+#define GS_SLOT(of, name, update)                                                                            \
+    gs_status (*update)(gs_device *, gs_mem w, gs_mem m, gs_mem v, gs_mem dw, size_t count, gs_adam_step);
+    GS_STEP_UPDATES(GS_SLOT, )
+#undef GS_SLOT
     /* *out = the sum of squares of x[0] .. x[count - 1]; out->top is at least `top` (optim/norm.h). Waits. */
     gs_status (*squares)(gs_device *, gs_mem x, size_t count, uint32_t top, gs_squares *out);
 

@@ -1,6 +1,7 @@
 /* Lists of the functions of backend.h: those that move memory, and the operators. cpu/cpu.h and cl/cl.h declare their
- * functions and fill their tables from these lists. For a new operator, add its slots in backend.h, its names here, and
- * its files in cpu/ and cl/. cpu/plain/ has a plain loop for each of GS_PLAIN_OPERATORS. */
+ * functions and fill their tables from these lists. For a new operator, add its slots in backend.h, its names here
+ * unless it is a row of a table in backend.h, and its files in cpu/ and cl/. cpu/plain/ has a plain loop for each of
+ * GS_PLAIN_OPERATORS. */
 #pragma once
 
 #include "backend.h"
@@ -10,7 +11,8 @@
 #define GS_MEMORY_FUNCTIONS(X) \
     X(alloc) X(free) X(write) X(read) X(map) X(unmap) X(fill) X(copy) X(finish) X(close) \
     X(alloc_offloaded) X(free_offloaded) X(fetch) X(await) X(offload) X(settle)
-#define GS_UPDATES(X) X(sgd_update) X(nesterov_update) X(adam_update) X(lamb_direction) X(lion_update)
+#define GS_LAST(X, name, update) X(update)
+#define GS_UPDATES(X) X(sgd_update) X(nesterov_update) GS_STEP_UPDATES(GS_LAST, X)
 #define GS_PLAIN_OPERATORS(X) \
     X(bytes_to_float) \
     X(linear_forward) X(linear_backward) \

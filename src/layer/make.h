@@ -102,9 +102,9 @@ GS_API gs_layer *gs_avg_pool2d(int kernel_h, int kernel_w, int stride_h, int str
     X(layer_norm, "gives each vector mean 0 and variance 1") \
     X(flatten, "turns an image into a row of numbers") /* (c, h, w) -> (c h w, 1, 1) */ \
     X(relu, "max(x, 0)") \
-    X(tanh, "tanh(x)") \
-    X(sigmoid, "1 / (1 + exp(-x))") \
-    X(silu, "x / (1 + exp(-x))")
+    GS_ELEMENT_WISE_ROWS(GS_WORD_LAYER, GS_NO_LAYER, GS_NO_LAYER, X)
+#define GS_WORD_LAYER(X, name, forward, backward, reads, what) X(name, what)
+#define GS_NO_LAYER(...)
 /* clang-format on */
 #define GS_DECLARE(name, what) GS_API gs_layer *gs_##name(void);
 GS_WORD_LAYERS(GS_DECLARE)
@@ -117,7 +117,9 @@ GS_WORD_LAYERS(GS_DECLARE)
       "gives groups of channels mean 0, variance 1") \
     X(dropout, float, chance, "dropout P", "the probability that dropout clears a number", \
       "in training, clears each with probability P") \
-    X(softplus, float, decimal, "softplus BETA", "beta of softplus", "log(1 + exp(BETA x)) / BETA")
+    GS_ELEMENT_WISE_ROWS(GS_NO_LAYER, GS_NUMBER_LAYER, GS_NO_LAYER, X)
+#define GS_NUMBER_LAYER(X, name, forward, backward, reads, number, what) \
+    X(name, float, decimal, #name " " #number, #number " of " #name, what)
 /* clang-format on */
 #define GS_DECLARE(name, type, read, usage, expected, what) GS_API gs_layer *gs_##name(type);
 GS_NUMBER_LAYERS(GS_DECLARE)

@@ -22,7 +22,7 @@ static gs_status update(gs_optimizer *o, size_t first, size_t count, float scale
                             .rest2 = (float)(1 - gs_decimal(o->beta2)),
                             .keep = (float)(1 - (double)o->lr * (double)o->weight_decay)};
     return m->device->ops->lion_update(m->device, gs_at(m->weights, first), gs_optimizer_vector(o, 0, first),
-                                       gs_at(m->gradients, first), count, s);
+                                       GS_NONE, gs_at(m->gradients, first), count, s);
 }
 
 const gs_optimizer_ops gs_lion = {

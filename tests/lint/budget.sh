@@ -9,9 +9,9 @@ training            18068
 src/comm            10615
 src/cli              9966
 src/explain          1992
-cpu+cl              16193
-the-rest-of-src     20525
-src+cpu+cl          77359
+cpu+cl              16174
+the-rest-of-src     20528
+src+cpu+cl          77343
 tests               42730
 lessons             47802
 '

@@ -255,8 +255,8 @@ static int one_summand(const int *a, tensor output) {
         return t->device->ops->backward(t->device, t->place[DX], t->place[DY],                               \
                                         instance_kept(t, TENSOR_##reads), t->count[X] __VA_ARGS__);          \
     }
-#define RUN(of, name, forward, backward, reads) RUN_BOTH(forward, backward, reads, )
-#define RUN_WITH(of, name, forward, backward, reads, number)                                                 \
+#define RUN(of, name, forward, backward, reads, ...) RUN_BOTH(forward, backward, reads, )
+#define RUN_WITH(of, name, forward, backward, reads, number, ...)                                            \
     RUN_BOTH(forward, backward, reads, , (float)t->c->arg[1])
 GS_ELEMENT_WISE(RUN, RUN_WITH, )
 
@@ -308,8 +308,8 @@ static gs_status mean_squared_error_backward(const instance *t) {
 #define ROW_OF(args, name, forward, backward, reads)                                                         \
     {name,      args, element_counts, forward,     backward,           AWAY_FROM_0,                          \
      1 / 32.0f, true, false,          one_summand, TENSOR_##reads == X},
-#define ROW(of, name, forward, backward, reads) ROW_OF(1, #name, forward, backward, reads)
-#define ROW_WITH(of, name, forward, backward, reads, number) ROW_OF(2, #name, forward, backward, reads)
+#define ROW(of, name, forward, backward, reads, ...) ROW_OF(1, #name, forward, backward, reads)
+#define ROW_WITH(of, name, forward, backward, reads, number, ...) ROW_OF(2, #name, forward, backward, reads)
 static const operator_test operators[] = {
     {"linear", 4, linear_counts, linear_forward, linear_backward, ANYWHERE, 1, false, false, linear_summands,
      false},
