@@ -45,7 +45,7 @@ static int follow(const gs_waits *w, bool *reached, bool *blamed) {
     return count_of(blamed, w->size);
 }
 
-/* For when no process has gone. Mark the ranks to blame in blamed[size], and return how many there are. 0: the waits
+/* Used if no process has gone. Mark the ranks to blame in blamed[size], and return how many there are. 0: the waits
  * form a cycle, so a message was lost. */
 static int blame(const gs_waits *w, bool *blamed) {
     bool *reached = malloc((size_t)w->size * sizeof *reached);

@@ -169,7 +169,7 @@ static void fail_locked(gs_comm *c, gs_status code, const char *message, bool te
     atomic_fetch_sub(&s->waiting, 1);
 }
 
-/* Make every later call fail with `message`, here and, if `tell`, on all other ranks; the first message stays. */
+/* Make every later call fail with `message`, here and, if `tell`, on all other ranks; the first message is kept. */
 static void mpi_fail(gs_comm *c, gs_status code, const char *message, bool tell) {
     mpi_state *s = c->state;
     pthread_mutex_lock(&s->lock);
@@ -285,7 +285,7 @@ static int tag_of(const gs_envelope *e) {
     return (e->from & mask) << TAG_BITS | (e->to & mask);
 }
 
-/* MPI counts bytes with int. */
+/* MPI counts bytes in an int. */
 static gs_status check_length(gs_comm *c, const gs_call *call, size_t bytes) {
     return bytes <= INT_MAX ? GS_OK : mpi_fail_call(c, call, "MPI sends less than 2 GiB in one message");
 }
