@@ -11,7 +11,7 @@
  *   layer_norm_backward and the GS_ELEMENT_WISE operators that read x; attention_backward rounds y. An x or y that is
  *   already rounded may be stored in 16 bits (`narrow`).
  * - If `narrow` is not NULL, x, y, dx and dy may be stored in 16 bits (gs_mem.half); results are rounded. linear_*,
- *   conv2d_* and attention_* allow it for x and dx, for y and dy, or for all four; dx alone may be f32. embedding_*
+ *   conv2d_* and attention_* allow it for x and dx, for y and dy, or for all four; dx may always be f32. embedding_*
  *   allow it for y and dy. batch_norm_*, layer_norm_*, GS_ELEMENT_WISE, positions_*, max_pool2d_*, avg_pool2d_*,
  *   dropout and add allow it for all of them or none. The y of a relu, even in an epilogue, holds -0 for 0 (`narrow`).
  * - Each operator accepts any n >= 0; for n = 0 it does nothing.
@@ -73,7 +73,7 @@ typedef struct gs_backend {
     /* Copy from the host. After write returns, the caller may change `from`. */
     gs_status (*write)(gs_device *, gs_mem to, const void *from, size_t bytes);
     /* Host memory as a gs_mem that operators can read (and write, if alloc_offloaded made it). It must stay valid until
-     * they are done. The slot is NULL if the device cannot, or if its operators still run after their calls return. */
+     * they are done. NULL: the device cannot do this, or its operators still run after their calls return. */
     gs_mem (*host_memory)(const void *host);
     /* Copy to the host, after all earlier work; wait for the copy. */
     gs_status (*read)(gs_device *, void *to, gs_mem from, size_t bytes);
@@ -226,8 +226,8 @@ typedef struct gs_backend {
                                      gs_mem w, gs_mem mean, gs_mem rstd, size_t n, int c, bool add);
 
     /* Look up rows of a table: y[i] = w[x[i] - first], i < n. x holds n floats with integer values; w (rows, c) holds
-     * rows `first` to first + rows - 1 of the table; y is (n, c). For any other x[i], y[i] is `other`, and backward
-     * skips it. */
+     * rows `first` to first + rows - 1 of the table; y is (n, c). If row x[i] is none of these, y[i] is `other`, and
+     * backward skips it. */
     gs_status (*embedding_forward)(gs_device *, gs_mem y, gs_mem x, gs_mem w, size_t n, int rows, int c,
                                    int first, float other);
     /* dw[r] (+)= sum of dy[i] over all i with x[i] = first + r, in the order of i, so always with the same bits */
@@ -240,8 +240,8 @@ typedef struct gs_backend {
 
     /* Scaled dot-product attention for each sample and head (Vaswani et al., "Attention is all you need", NeurIPS
      * 2017): y_i = sum_j p_ij v_j, p_i = softmax_j(s_ij), s_ij = q_i k_j / sqrt(d), over all j, or over j <= i. softmax
-     * (n, heads, 2, length), for backward: m_i, the largest s_ij, for all i, then l_i = sum_j exp(s_ij - m_i). (A
-     * device may store m_i in a unit of its choice.) Memory grows with length, not with its square: Dao et al.,
+     * (n, heads, 2, length) is for backward: first m_i, the largest s_ij, for all i, then l_i = sum_j exp(s_ij - m_i).
+     * (A device may store m_i in a unit of its choice.) Memory grows with length, not with its square: Dao et al.,
      * "FlashAttention" (NeurIPS 2022). */
     gs_status (*attention_forward)(gs_device *, gs_mem y, gs_mem softmax, gs_mem x, size_t n,
                                    const gs_attention_sizes *);
@@ -319,9 +319,9 @@ typedef struct gs_backend {
     /* For every parameter: g = scale dw + l2 w;  m = beta1 m + rest1 g;  v = beta2 v + (rest2 g) g;
      * w = keep w - rate (m / (root sqrt(v) + epsilon)).  m and v below FLT_MIN become 0.
      * The bits are the same on all devices that round quotients and roots correctly. CPUs and today's GPUs do; OpenCL
-     * devices report it (CL_FP_CORRECTLY_ROUNDED_DIVIDE_SQRT). On other devices a quotient may be off by 2.5 units in
-     * the last place, and a root by 3. Workers on such devices, if all of one kind, agree with each other, but not with
-     * workers on other devices. */
+     * devices report whether they do (CL_FP_CORRECTLY_ROUNDED_DIVIDE_SQRT). On other devices a quotient may be off by
+     * 2.5 units in the last place, and a root by 3. Workers on such devices, if all of one kind, agree with each other,
+     * but not with workers on other devices. */
     gs_status (*adam_update)(gs_device *, gs_mem w, gs_mem m, gs_mem v, gs_mem dw, size_t count,
                              gs_adam_step);
     /* Replace dw with the direction of LAMB's step (optim/lamb.c): g = scale dw;  m and v as above;
@@ -335,9 +335,9 @@ typedef struct gs_backend {
 
     /* ---- the device's limits, for measuring (predict/profile.c) ---- */
 
-    /* y[i] = scale y[i] + shift, repeated `rounds` times in registers: 2 rounds count FLOPs */
+    /* y[i] = scale y[i] + shift, repeated `rounds` times in registers: 2 * rounds * count FLOPs */
     gs_status (*fma_loop)(gs_device *, gs_mem y, float scale, float shift, size_t count, size_t rounds);
-    /* y[i] = a[i] + scale b[i]: moves 12 count bytes (the "triad" of McCalpin's STREAM, 1995) */
+    /* y[i] = a[i] + scale b[i]: moves 12 * count bytes (the "triad" of McCalpin's STREAM, 1995) */
     gs_status (*triad)(gs_device *, gs_mem y, gs_mem a, gs_mem b, float scale, size_t count);
 } gs_backend;
 

@@ -38,7 +38,7 @@ typedef struct gs_offload_transfer {
     bool fetched;
 } gs_offload_transfer;
 
-/* Called once a copy is known to be done: by the copying thread (cpu/offload.c) or, for an OpenCL device, by the
+/* Called as soon as a copy is known to be done: by the copying thread (cpu/offload.c) or, for an OpenCL device, by the
  * worker. `step` is the step that requested the copy. moved may be NULL. */
 typedef struct gs_offload_watcher {
     void (*moved)(void *context, uint64_t step, const gs_offload_transfer *);
