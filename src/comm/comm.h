@@ -143,7 +143,7 @@ typedef struct gs_transport {
     void (*set_multithreaded)(gs_comm *);
     /* The number of this rank in failure messages: in a split comm, its number in the parent. NULL: its rank. */
     int (*reported_rank)(const gs_comm *);
-    /* Called instead of adding `bytes` bytes to others in virtual time (predict/message_lists.c), which has no data.
+    /* In virtual time (predict/message_lists.c), which has no data, called instead of adding `bytes` bytes to others.
      * NULL: add them. */
     gs_status (*added)(gs_comm *, size_t bytes);
     /* Called in a dry run (predict/dry_run.c), in place of either a scheme's sum (gs_sync_run) or the collective `call`

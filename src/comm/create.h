@@ -50,9 +50,10 @@ GS_API gs_status gs_rendezvous_from_environment(gs_rendezvous *);
  * message that names both sides. From then on SIGPIPE is ignored; the set of blocked signals is unchanged. */
 gs_status gs_comm_gloo_create(const gs_rendezvous *, gs_comm **out);
 
-/* Report that this process has failed with `status`, because of `why`, before it met the others. As soon as they wait
- * for it they fail with the same status, "rank 1: rank 0 failed before it joined: ...", instead of at the timeout. Does
- * nothing if the processes meet neither in a folder nor at a store, or if this process has reached the rendezvous. */
+/* Report that this process has failed with `status`, because of `why`, before it met the others. As soon as the others
+ * wait for this process they fail with the same status, "rank 1: rank 0 failed before it joined: ...", instead of at
+ * the timeout. Does nothing if the processes meet neither in a folder nor at a store, or if this process has reached
+ * the rendezvous. */
 void gs_comm_fail_early(const gs_rendezvous *, gs_status status, const char *why);
 
 /* The version of the Gloo headers in this build: "0.5.0". */

@@ -97,7 +97,7 @@ static void append_cut(const gs_waits *w, int hub, char *text, size_t size) {
 
 /* ---- the message ---- */
 
-/* Append all waits that count (see waits): " (rank 0 waits for rank 2, rank 1 for rank 0)". */
+/* Append all waits for which waits() is true: " (rank 0 waits for rank 2, rank 1 for rank 0)". */
 static void append_all(const gs_waits *w, char *text, size_t size) {
     int told = 0, pairs = 0;
     for (int a = 0; a < w->size; a++) {

@@ -7,7 +7,7 @@
  * which a process is stopped does not count towards its own wait: gs_awake_seconds.) Next, if the network is cut
  * (gloo/failure.c), no rank is to blame.
  *
- * This is for all transports; Gloo's also has gloo/watchdog.c and gloo/failure.c. Only for src/comm/. */
+ * This is for all transports; the one over Gloo also has gloo/watchdog.c and gloo/failure.c. Only for src/comm/. */
 #pragma once
 
 #include <stdbool.h>

@@ -6,7 +6,7 @@
  * because of another.
  *
  * A message that is cut off in the middle blocks the failure message behind it, which is then lost. The others can
- * still check whether the sender is alive, if it is a process of their machine; if so, it is not to blame.
+ * still check whether the sender is alive, if it is a process of their machine; a sender that is alive is not to blame.
  *
  * After a timeout no rank is lost yet, and the connections are still open, so the ranks first tell each other for whom
  * they wait.

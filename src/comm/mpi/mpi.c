@@ -272,8 +272,8 @@ static gs_status mpi_wait(gs_comm *c, const gs_call *call, int peer, MPI_Request
 /* Messages over MPI. MPI_Isend requires that the data stay unchanged until they have left, but send must not wait for
  * the receiver. Therefore a copy is sent.
  *
- * Long messages (more than a few KiB) move only while both sides are inside a call of MPI. On the sender that is its
- * next call, which may be the one that frees the comm.
+ * Long messages (more than a few KiB) move only while both sides are inside a call of MPI. For the sender this is its
+ * next MPI call, which may be the one that frees the comm.
  */
 
 static int channel_of(const gs_envelope *e) {

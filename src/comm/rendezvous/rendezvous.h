@@ -25,7 +25,7 @@ typedef struct gs_rendezvous_state {
     gs_rank_info *all;
     bool *missing;
     int left;
-    /* here: this process has put its rank info; met: all have met (probe/probe.c sets it too); failed: this one has. */
+    /* here: this rank's info is put; met: all have met (probe/probe.c sets it too); failed: this process has failed. */
     bool here, met, failed;
 } gs_rendezvous_state;
 

@@ -69,7 +69,7 @@ void gs_store_free(gs_store *); /* NULL is allowed */
 /* The R in a name "what-R"; -1: the name has another form, or R is not a rank of this run. */
 int gs_rank_of_key(const char *name, const char *what, int size);
 
-/* ---- folder_store.c: these functions for a folder, for store.c, which frees it ---- */
+/* ---- folder_store.c: these functions for a folder; store.c calls them, and frees the folder store ---- */
 
 typedef struct gs_folder_store gs_folder_store;
 gs_status gs_folder_store_open(const gs_rendezvous *, gs_folder_store **out);

@@ -51,7 +51,7 @@ enum {
 /* ---- memory that several processes of one machine share ----
  *
  * A memfd (Linux 3.17) is a file without a name, which another process opens as /proc/PID/fd/N. Unlike a file in
- * /dev/shm it cannot be left behind: it vanishes with the last process that uses it, even if that is killed.
+ * /dev/shm it cannot be left behind: it vanishes with the last process that uses it, even if that process is killed.
  */
 
 /* Address space; pages are allocated when they are reserved. */

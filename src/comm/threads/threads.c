@@ -169,7 +169,7 @@ static bool sleep_locked(team *t, double until) {
     return gs_awake_seconds() < until;
 }
 
-/* Fail with "rank 0: all_reduce of 5 f32: rank 1 ended without it", or explain who does not answer (waits.h). */
+/* Fail with "rank 0: all_reduce of 5 f32: rank 1 ended without it", or say who does not answer, and why (waits.h). */
 static void give_up_locked(const waiting *w, bool gone) {
     team *t = w->c->state;
     const size_t n = (size_t)t->size;
