@@ -1,8 +1,8 @@
 /* A backend: a table of functions between the framework and one kind of device.
  *
- * cpu/ (OpenBLAS and C) and cl/ (OpenCL) fill every slot except those that may be NULL, as their comments say. Code
+ * cpu/ (OpenBLAS and C) and cl/ (OpenCL) fill every slot, except that a slot may be NULL if its comment says so. Code
  * above the table does not know which backend it uses. All arrays are f32 in row-major order. A batch of images is (n,
- * c, h, w), of vectors (n, k).
+ * c, h, w); a batch of vectors is (n, k).
  *
  * - If device->precision is bf16 or f16, linear_*, conv2d_* and attention_* (except attention_cached_forward) round
  *   every factor: x, w and dy, and p and ds inside attention. They round to nearest, ties to even. NaN stays NaN; in
@@ -11,7 +11,7 @@
  *   layer_norm_backward and the GS_ELEMENT_WISE operators that read x; attention_backward rounds y. An x or y that is
  *   already rounded may be stored in 16 bits (`narrow`).
  * - If `narrow` is not NULL, x, y, dx and dy may be stored in 16 bits (gs_mem.half); results are rounded. linear_*,
- *   conv2d_* and attention_* allow it for x and dx, for y and dy, or for all four; dx alone may be f32. embedding_*
+ *   conv2d_* and attention_* allow it for x and dx, for y and dy, or for all four; dx may always be f32. embedding_*
  *   allow it for y and dy. batch_norm_*, layer_norm_*, GS_ELEMENT_WISE, positions_*, max_pool2d_*, avg_pool2d_*,
  *   dropout and add allow it for all of them or none. The y of a relu, even in an epilogue, holds -0 for 0 (`narrow`).
  * - Each operator accepts any n >= 0; for n = 0 it does nothing.
@@ -74,8 +74,8 @@ typedef struct gs_backend {
     void (*free)(gs_device *, gs_mem); /* GS_NONE is allowed */
     /* Copy from the host. After write returns, the caller may change `from`. */
     gs_status (*write)(gs_device *, gs_mem to, const void *from, size_t bytes);
-    /* Host memory as a gs_mem that operators can read (and write, if alloc_offloaded made it). It must be valid until
-     * they are done. NULL if the device cannot do that, or if its operators still run after their calls return. */
+    /* Host memory as a gs_mem that operators can read (and write, if alloc_offloaded made it). It must stay valid until
+     * they are done. NULL: the device cannot do this, or its operators still run after their calls return. */
     gs_mem (*host_memory)(const void *host);
     /* Copy to the host, after all earlier work; wait for the copy. */
     gs_status (*read)(gs_device *, void *to, gs_mem from, size_t bytes);
@@ -101,14 +101,14 @@ typedef struct gs_backend {
      * Until `settle`, only fetch and offload may use this memory. */
     gs_status (*alloc_offloaded)(gs_device *, size_t bytes, void **host);
     void (*free_offloaded)(gs_device *, void *host); /* NULL is allowed */
-    /* Start copying `bytes` into the device memory `to`, after the work before this call. With host_memory, operators
-     * work on `host` itself and `to` is ignored; fetch and offload then only hint when its pages should be in memory.
-     * *number identifies this call for await; later calls have higher numbers and finish later. */
+    /* Start copying `bytes` bytes into the device memory `to`, once the work enqueued before this call is done. With
+     * host_memory, operators work on `host` itself and `to` is ignored; fetch and offload then only hint when its pages
+     * should be in memory. *number identifies this call for await; later calls have higher numbers and finish later. */
     gs_status (*fetch)(gs_device *, gs_mem to, void *host, size_t bytes, uint64_t *number);
-    /* Operators called from now on run after copy `number`; 0: none. device->offload_times counts the wait. */
+    /* Operators called from now on wait for copy `number` (0: for none). device->offload_times counts the wait. */
     gs_status (*await)(gs_device *, uint64_t number);
-    /* Start writing `from` back to `host`, after the work before this call. A later fetch into `from` waits for it.
-     * *number: as in fetch; may be NULL. */
+    /* Start writing `from` back to `host`, once the work enqueued before this call is done. A later fetch into `from`
+     * waits for it. *number: as in fetch; may be NULL. */
     gs_status (*offload)(gs_device *, void *host, gs_mem from, size_t bytes, uint64_t *number);
     /* Wait until everything is fetched and written back. Then device->offload_times is up to date. */
     gs_status (*settle)(gs_device *);
@@ -137,7 +137,7 @@ typedef struct gs_backend {
     /* y[i][o] = b[o] + sum_k x[i][k] w[o][k];  x (n, in), w (out, in), b (out), y (n, out). `then`: gs_epilogue */
     gs_status (*linear_forward)(gs_device *, gs_mem y, gs_mem x, gs_mem w, gs_mem b, size_t n, int in,
                                 int out, const gs_epilogue *then);
-    /* dx = dy w;  dw (+)= dy^T x;  db[o] (+)= sum_i dy[i][o];  (+)=: += with `add`, else = */
+    /* dx = dy w;  dw (+)= dy^T x;  db[o] (+)= sum_i dy[i][o];  (+)= means += with `add`, else = */
     gs_status (*linear_backward)(gs_device *, gs_mem dx, gs_mem dw, gs_mem db, gs_mem dy, gs_mem x, gs_mem w,
                                  size_t n, int in, int out, bool add, const gs_epilogue *then);
 
@@ -150,7 +150,7 @@ typedef struct gs_backend {
                                      int leaves);
     /* dx = dy w: the sum over the outputs is also cut into leaves. The outputs form `blocks` equal consecutive blocks,
      * and a leaf holds its part of each block. With a share, the outputs are one rank's, and the share tells where its
-     * leaves begin. dw (+)= dy^T x and db (+)= sum dy, in the order of the samples. Both NULL: not supported. */
+     * leaves begin. dw (+)= dy^T x and db (+)= sum dy, in the order of the samples. Both are NULL if unsupported. */
     gs_status (*linear_tree_backward)(gs_device *, gs_mem dx, gs_mem dw, gs_mem db, gs_mem dy, gs_mem x,
                                       gs_mem w, size_t n, int in, int out, bool add, int leaves, int blocks,
                                       const gs_share *);
@@ -196,8 +196,8 @@ typedef struct gs_backend {
      * sqrt(var + eps), for each channel. Ioffe and Szegedy, "Batch normalization: accelerating deep network training by
      * reducing internal covariate shift" (ICML 2015).
      *
-     * mean = sum x / m;  var = sum (x - mean)^2 / m;  m = n plane;  zeros if m is 0. The order of the sums does not
-     * depend on the number of threads. mean, var (c) */
+     * mean = sum x / m;  var = sum (x - mean)^2 / m;  m = n plane;  mean and var are 0 if m is 0. The order of the sums
+     * does not depend on the number of threads. mean, var (c) */
     gs_status (*batch_norm_statistics)(gs_device *, gs_mem mean, gs_mem var, gs_mem x, size_t n,
                                        const gs_batch_norm_sizes *);
     /* The running statistics after this batch, times `samples` (gs_param in layer/layer.h): dmean (+)= samples ((1 -
@@ -209,7 +209,7 @@ typedef struct gs_backend {
     /* y = w u + b;  w, b (c); in evaluation, mean and var are the running statistics. y may be x. */
     gs_status (*batch_norm_forward)(gs_device *, gs_mem y, gs_mem x, gs_mem w, gs_mem b, gs_mem mean,
                                     gs_mem var, size_t n, const gs_batch_norm_sizes *);
-    /* db (+)= sum dy;  dw (+)= sum dy u;  sums (2, c) = these two sums alone, for backward */
+    /* db (+)= sum dy;  dw (+)= sum dy u;  sums (2, c) = these two sums without earlier values, for backward */
     gs_status (*batch_norm_sums)(gs_device *, gs_mem sums, gs_mem dw, gs_mem db, gs_mem dy, gs_mem x,
                                  gs_mem mean, gs_mem var, size_t n, const gs_batch_norm_sizes *, bool add);
     /* dx = w / sqrt(var + eps) (dy - sums[0] / m - u sums[1] / m), because mean and var depend on x. In evaluation they
@@ -228,8 +228,8 @@ typedef struct gs_backend {
                                      gs_mem w, gs_mem mean, gs_mem rstd, size_t n, int c, bool add);
 
     /* Look up rows of a table: y[i] = w[x[i] - first], i < n. x holds n floats with integer values; w (rows, c) holds
-     * rows `first` to first + rows - 1 of the table; y is (n, c). For any other x[i], y[i] is `other`, and backward
-     * skips it. */
+     * rows `first` to first + rows - 1 of the table; y is (n, c). If row x[i] is none of these, y[i] is `other`, and
+     * backward skips it. */
     gs_status (*embedding_forward)(gs_device *, gs_mem y, gs_mem x, gs_mem w, size_t n, int rows, int c,
                                    int first, float other);
     /* dw[r] (+)= sum of dy[i] over all i with x[i] = first + r, in the order of i, so always with the same bits */
@@ -242,8 +242,8 @@ typedef struct gs_backend {
 
     /* Scaled dot-product attention for each sample and head (Vaswani et al., "Attention is all you need", NeurIPS
      * 2017): y_i = sum_j p_ij v_j, p_i = softmax_j(s_ij), s_ij = q_i k_j / sqrt(d), over all j, or over j <= i. softmax
-     * (n, heads, 2, length), for backward: m_i, the largest s_ij, for all i, then l_i = sum_j exp(s_ij - m_i). (A
-     * device may store m_i in a unit of its choice.) Memory grows with length, not with its square: Dao et al.,
+     * (n, heads, 2, length) is for backward: first m_i, the largest s_ij, for all i, then l_i = sum_j exp(s_ij - m_i).
+     * (A device may store m_i in a unit of its choice.) Memory grows with length, not with its square: Dao et al.,
      * "FlashAttention" (NeurIPS 2022). */
     gs_status (*attention_forward)(gs_device *, gs_mem y, gs_mem softmax, gs_mem x, size_t n,
                                    const gs_attention_sizes *);
@@ -323,14 +323,14 @@ typedef struct gs_backend {
      *
      *     adam  g = scale dw + l2 w;  m = beta1 m + rest1 g;  v = beta2 v + (rest2 g) g;
      *           w = keep w - rate (m / (root sqrt(v) + epsilon))
-     *     lamb  the direction of LAMB's step (optim/lamb.c), written to dw, which is passed as w, and w as dw:
-     *           g = scale dw;  m, v as in adam;  dw = rate (m / (root sqrt(v) + epsilon)) + l2 w
+     *     lamb  the direction of LAMB's step (optim/lamb.c) replaces dw, so dw is the argument w, and w the argument dw:
+     *           g = scale dw;  m and v as in adam;  dw = rate (m / (root sqrt(v) + epsilon)) + l2 w
      *     lion  g = scale dw;  w = keep w - rate sign(beta1 m + rest1 g);  m = beta2 m + rest2 g
      *
      * The bits are the same on all devices that round quotients and roots correctly. CPUs and today's GPUs do; OpenCL
-     * devices report it (CL_FP_CORRECTLY_ROUNDED_DIVIDE_SQRT). On other devices a quotient may be off by 2.5 units in
-     * the last place, and a root by 3. Workers on such devices, if all of one kind, agree with each other, but not with
-     * workers on other devices. */
+     * devices report whether they do (CL_FP_CORRECTLY_ROUNDED_DIVIDE_SQRT). On other devices a quotient may be off by
+     * 2.5 units in the last place, and a root by 3. Workers on such devices, if all of one kind, agree with each other,
+     * but not with workers on other devices. */
 #define GS_STEP_UPDATES(X, of) X(of, adam, adam_update) X(of, lamb, lamb_direction) X(of, lion, lion_update)
 #define GS_SLOT(of, name, update)                                                                            \
     gs_status (*update)(gs_device *, gs_mem w, gs_mem m, gs_mem v, gs_mem dw, size_t count, gs_adam_step);
@@ -341,13 +341,13 @@ typedef struct gs_backend {
 
     /* ---- the device's limits, for measuring (predict/profile.c) ---- */
 
-    /* y[i] = scale y[i] + shift, repeated `rounds` times in registers: 2 rounds count FLOPs */
+    /* y[i] = scale y[i] + shift, repeated `rounds` times in registers: 2 * rounds * count FLOPs */
     gs_status (*fma_loop)(gs_device *, gs_mem y, float scale, float shift, size_t count, size_t rounds);
-    /* y[i] = a[i] + scale b[i]: moves 12 count bytes (the "triad" of McCalpin's STREAM, 1995) */
+    /* y[i] = a[i] + scale b[i]: moves 12 * count bytes (the "triad" of McCalpin's STREAM, 1995) */
     gs_status (*triad)(gs_device *, gs_mem y, gs_mem a, gs_mem b, float scale, size_t count);
 } gs_backend;
 
-/* alloc for memory of this kind. A direct call of alloc counts as workspace. */
+/* Call alloc for memory of this kind. Memory from a direct call of alloc counts as workspace. */
 static inline gs_status gs_alloc(gs_device *d, gs_memory_kind kind, size_t bytes, gs_mem *out) {
     d->kind = kind;
     const gs_status status = d->ops->alloc(d, bytes, out);
@@ -375,5 +375,5 @@ static inline gs_status gs_host_read(gs_device *d, void *to, gs_mem from, size_t
 }
 
 /* For a backend: *then, or an empty epilogue if `then` is NULL. It is a bug (gs_bug) if the device does not support the
- * epilogue, or if the x of its pooling is not the y of the convolution `sizes` (NULL: a linear layer). */
+ * epilogue, or if the pooling does not fit the y of the convolution that `sizes` describes (NULL: a linear layer). */
 gs_epilogue gs_epilogue_of(gs_device *, const gs_epilogue *then, const gs_conv2d_sizes *sizes);

@@ -12,7 +12,7 @@
 typedef struct gs_backend gs_backend;
 
 /* The precision of products in linear, conv2d and attention. In 16 bits their factors are rounded to nearest before the
- * multiplication; sums stay f32. In other operators, backward rounds the arrays of forward that it reads (backend.h).
+ * multiplication; sums stay f32. In other operators, backward rounds those arrays of forward that it reads (backend.h).
  * If the backend can, it also stores activations and their gradients in 16 bits (layer/memory/half_storage.h).
  * Everything else stays f32. Set the precision before a model is bound to the device. */
 typedef enum gs_precision {
@@ -30,7 +30,7 @@ typedef enum gs_offload {
     GS_OFFLOADS = 7 /* all of the above */
 } gs_offload;
 
-/* A finished fetch or offload; times are of gs_seconds(). */
+/* A finished fetch or offload; times are from gs_seconds(). */
 typedef struct gs_offload_transfer {
     double start, end;
     size_t bytes;
@@ -38,7 +38,7 @@ typedef struct gs_offload_transfer {
     bool fetched;
 } gs_offload_transfer;
 
-/* Called once a copy is known to be done: by the copying thread (cpu/offload.c) or, for an OpenCL device, by the
+/* Called as soon as a copy is known to be done: by the copying thread (cpu/offload.c) or, for an OpenCL device, by the
  * worker. `step` is the step that requested the copy. moved may be NULL. */
 typedef struct gs_offload_watcher {
     void (*moved)(void *context, uint64_t step, const gs_offload_transfer *);
@@ -80,7 +80,7 @@ struct gs_device {
  * memory; reads return 0. A run's calls thus show how much memory it would need. Call this before any allocation. */
 void gs_device_set_dry(gs_device *);
 
-/* Only the decision of gs_cpu_choose_kernels: an OPENBLAS_CORETYPE that suits this machine better, or NULL. */
+/* What gs_cpu_choose_kernels decides: an OPENBLAS_CORETYPE that suits this machine better, or NULL. Sets nothing. */
 const char *gs_cpu_better_kernels(const char *chosen, bool avx512);
 bool gs_cpu_has_avx512(void);
 /* The number of threads for which this process has cores, according to its affinity and CPU quota; at least 1. */
@@ -93,7 +93,7 @@ int gs_cpu_cores(void);
  *       here, and the binary that is kept for the next run is complete.
  *   POCL_AFFINITY=1
  *       Thread i stays on core i. PoCL's threads sleep after each kernel, and Linux tends to wake two of them on one
- *       core while another is idle. Only if this process is `alone` (the only one of its run) and may use all cores. */
+ *       core while another is idle. Set only if this process is `alone` in its run and may use all cores. */
 void gs_cl_choose_settings(bool alone);
 
 /* Make sure that PoCL can write its compiled kernels. Call this at the beginning of main(), before any thread is

@@ -79,25 +79,25 @@ GS_API void gs_device_close(gs_device *);
 /* Some OpenBLAS versions do not know the newest CPUs and mistake an AVX-512 machine for an AVX2 one, at half the speed
  * or less. OpenBLAS chooses when it is loaded, so the only correction is to set OPENBLAS_CORETYPE and restart the
  * program. Call this first in main(), with main's argv; it returns if there is nothing to correct, or if the variable
- * is set. `gradsum` calls it; without it, products may be slower than in `gradsum`, and have other bits. */
+ * is set. `gradsum` calls it; a program that does not may compute products more slowly, and with other bits. */
 GS_API void gs_cpu_choose_kernels(char **argv);
 
 /* ---- data ---- */
 
-/* Samples of one shape and their targets: a label (a class, numbered from 0) for each sample or for each of its tokens,
- * or numbers. A data set holds the bytes of images, which a model sees as (byte / 255 - mean) / std; or floats, which
- * are used unchanged; or a text, whose windows are the samples. */
+/* Samples of one shape, and their targets. Targets are either labels (classes, numbered from 0), one for each sample or
+ * for each of its tokens, or numbers. A data set holds the bytes of images, which a model sees as (byte / 255 - mean) /
+ * std; or floats, which are used unchanged; or a text, whose windows are the samples. */
 typedef struct gs_dataset gs_dataset;
 
 typedef enum gs_split { GS_TRAIN, GS_TEST } gs_split;
 
 /* Load one split. `where`: "fashion-mnist" (the full set from Debian's dataset-fashion-mnist; GS_E_FILE names the
  * package if it is not installed), "fashion-mnist-small" (the subset that comes with gradsum: 6,000 + 1,000),
- * "colour-fashion" or "colour-fashion-small" (the grey images in colour), "jargon" or "text:" and a file (a text), a
- * FILE.csv, or a folder with the files of MNIST, CIFAR or NumPy (.npy), or with pictures (train/CLASS/NAME.jpg,
+ * "colour-fashion" or "colour-fashion-small" (the grey images in colour), "jargon" or "text:FILE" (a text), a FILE.csv,
+ * or a folder with the files of MNIST, CIFAR or NumPy (.npy), or with pictures (train/CLASS/NAME.jpg,
  * val/CLASS/NAME.jpg). GS_E_FILE: cannot be read. GS_E_FORMAT: the message names the file, what was found and what was
- * wanted (truncated, empty, wrong magic, counts that differ, sizes of 0 or absurd, a damaged gzip stream, trailing
- * bytes). */
+ * wanted (truncated, empty, wrong magic, counts that differ, sizes that are 0 or absurd, a damaged gzip stream,
+ * trailing bytes). */
 GS_API gs_status gs_dataset_load(const char *where, gs_split split, gs_dataset **out);
 
 /* A set of `count` samples from memory, each with floats of this shape and a label. Everything is copied: inputs
@@ -119,10 +119,10 @@ GS_API gs_status gs_dataset_from_targets(const char *name, size_t count, gs_shap
 GS_API size_t gs_dataset_count(const gs_dataset *);
 GS_API gs_shape gs_dataset_shape(const gs_dataset *);
 
-/* Copy samples order[0..n-1] (order NULL: samples first..first+n-1) into `inputs`, as bytes or floats, as the set
- * stores them, and their labels as int32, or their targets, into `targets` (either may be NULL). The device converts
- * bytes to floats later. A text gives its test windows, or its training windows with shift 0. It cannot fail for
- * samples in memory; for pictures in files it may, with GS_E_FILE, GS_E_FORMAT or GS_E_MEMORY. */
+/* Copy samples order[0..n-1] (if `order` is NULL: samples first..first+n-1) into `inputs`, as bytes or floats,
+ * whichever the set stores. Copy their labels, as int32, or their float targets into `targets`. Either pointer may be
+ * NULL. The device converts bytes to floats later. A text gives its test windows, or its training windows with shift 0.
+ * It cannot fail for samples in memory; for pictures in files it can, with GS_E_FILE, GS_E_FORMAT or GS_E_MEMORY. */
 GS_API gs_status gs_dataset_gather(const gs_dataset *, const uint32_t *order, size_t first, size_t n,
                                    void *inputs, void *targets);
 
@@ -170,7 +170,7 @@ typedef struct gs_trainer_options {
     const char *model;      /* text or name; NULL: "mlp" */
     gs_layer *layers;       /* alternatively, layers; the trainer owns them, even if creating it fails */
     const gs_dataset *data; /* training data; required */
-    const char *devices;    /* a worker on each: "cpu,cpu", "cl:0.0/0of2,cl:0.0/1of2"; NULL: "cpu" */
+    const char *devices;    /* one worker runs on each: "cpu,cpu", "cl:0.0/0of2,cl:0.0/1of2"; NULL: "cpu" */
     int threads;            /* CPU threads of each cpu worker; 0: the cores are divided among the workers */
     size_t batch;          /* samples in a step, by all workers together; 0: 128, or all if there are fewer */
     gs_loss loss;          /* 0: GS_SOFTMAX_CROSS_ENTROPY */
@@ -207,11 +207,11 @@ GS_API gs_status gs_trainer_create(const gs_trainer_options *, gs_trainer **out)
 GS_API void gs_trainer_free(gs_trainer *);
 
 /* One step with the next global batch. Each epoch visits all samples once, in its own order; the last batch of an epoch
- * holds the remaining samples. *metrics: of this batch, before the update; may be NULL. GS_E_USAGE: all steps of
- * --epochs or --steps are done. GS_E_DIVERGED. */
+ * holds the remaining samples. *metrics describes this batch before the update; `metrics` may be NULL. GS_E_USAGE: all
+ * steps of --epochs or --steps are done. GS_E_DIVERGED. */
 GS_API gs_status gs_trainer_step(gs_trainer *, gs_metrics *metrics);
 
-/* The number of steps done so far, including those before a gs_trainer_load, and of steps in an epoch. */
+/* The number of steps done so far, including those before a gs_trainer_load; and the number of steps in an epoch. */
 GS_API uint64_t gs_trainer_steps(const gs_trainer *);
 GS_API uint64_t gs_trainer_steps_per_epoch(const gs_trainer *);
 
@@ -236,9 +236,9 @@ GS_API gs_status gs_trainer_write_weights(gs_trainer *, const float *weights);
  * file is written completely or not at all. GS_E_FILE. GS_E_DIVERGED: a weight is not finite. */
 GS_API gs_status gs_trainer_save(gs_trainer *, const char *path);
 
-/* Continue from such a file, or from the newest checkpoint in a folder, as if training had never stopped, to the same
- * bits. Learning rates, clipping and similar settings are this trainer's, not those of the run that wrote the file.
- * With a file that holds only weights, training begins at step 0. New workers are created; after a failure the trainer
- * is unchanged. GS_E_FILE; GS_E_FORMAT: the file is damaged; GS_E_SHAPE: it holds another model; GS_E_USAGE: it was
- * trained with another option (batch, optimizer, momentum, seed, loss) or on other data. */
+/* Continue from a saved file, or from the newest checkpoint in a folder, as if training had never stopped: the results
+ * have the same bits. Learning rates, clipping and similar settings are this trainer's, not those of the run that wrote
+ * the file. With a file that holds only weights, training begins at step 0. New workers are created; after a failure
+ * the trainer is unchanged. GS_E_FILE; GS_E_FORMAT: the file is damaged; GS_E_SHAPE: it holds another model;
+ * GS_E_USAGE: it was trained with another option (batch, optimizer, momentum, seed, loss) or on other data. */
 GS_API gs_status gs_trainer_load(gs_trainer *, const char *path);

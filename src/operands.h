@@ -62,7 +62,7 @@ typedef struct gs_pool2d_sizes {
     int kernel_h, kernel_w, stride_h, stride_w, pad_h, pad_w;
 } gs_pool2d_sizes;
 
-/* Floats in an image of x, in the weights, and in an image of y, after a pooling if `pool` is not NULL. */
+/* Floats in one image of x; in the weights; in one image of y, after the pooling if `pool` is not NULL. */
 static inline size_t gs_conv2d_x(const gs_conv2d_sizes *s) {
     return (size_t)s->in_c * (size_t)s->in_h * (size_t)s->in_w;
 }
@@ -98,9 +98,9 @@ static inline bool gs_pool2d_is_2x2(const gs_pool2d_sizes *p) {
 }
 
 /* Layers after linear or conv2d that the same operator computes before it writes y, so that no intermediate value goes
- * through memory. NULL or empty: none. The bits are those of the separate operators, except where a 16-bit y rounds to
- * 0: in the fused operator, dy passes if y was above 0 before rounding. `fuses` tells what a backend supports; a
- * convolution with groups or dilation supports no epilogue. */
+ * through memory. A NULL or empty epilogue means no such layers. The bits are those of the separate operators, except
+ * where a 16-bit y rounds to 0: in the fused operator, dy passes if y was above 0 before rounding. `fuses` tells what a
+ * backend supports; a convolution with groups or dilation supports no epilogue. */
 typedef struct gs_epilogue {
     bool relu;                   /* y = max(y, 0); backward: dy passes where y > 0 */
     const gs_pool2d_sizes *pool; /* then max_pool2d; y and dy are those after the pooling; NULL: no pooling */
@@ -109,7 +109,7 @@ typedef struct gs_epilogue {
 } gs_epilogue;
 
 /* One rank's share of `whole` items, such as the words of a vocabulary: the items from floor(rank whole / ranks) on. A
- * sum over all items is cut into leaves x ranks parts; this rank's `leaves` parts begin with number rank x leaves. */
+ * sum over all items is cut into leaves x ranks parts; this rank's `leaves` parts begin with part rank x leaves. */
 typedef struct gs_share {
     int rank, ranks, whole, leaves;
 } gs_share;

@@ -54,10 +54,10 @@ bool gs_operation_is_in_place(gs_operation); /* broadcast, reduce and all_reduce
  * 1". It is stored in one of two thread-local buffers, which are used alternately. */
 GS_API const char *gs_call_text(const gs_call *, bool full);
 
-/* A call packed into a nonzero word, to show to other ranks. Counts are limited to 2^42 - 1, roots cut to 12 bits. */
+/* A call packed into a nonzero word, to show other ranks. Counts are limited to 2^42 - 1; roots are cut to 12 bits. */
 uint64_t gs_call_pack(const gs_call *);
 
-/* False if the word is 0 or not a valid call. It must be checked, because another process may have written it. */
+/* False if the word is 0 or not a valid call. The word must be checked, because another process may have written it. */
 bool gs_call_unpack(uint64_t word, gs_call *);
 
 /* End the program with a message that names both calls, unless they are equal: every rank must make the same call in a

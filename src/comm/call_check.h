@@ -1,13 +1,13 @@
-/* Checks of a collective's result. A rule that gives element i of rank r fills every buffer, so the right result
- * follows from the rule alone. The expected value of a reduction is computed in 64-bit integers, from the last rank to
- * the first. Sums of the reals are exact in any order; sums of the integers overflow. Results are compared bit by bit.
- */
+/* Checks of a collective's result. Every buffer is filled by one rule, which gives element i of rank r, so the right
+ * result follows from the rule alone. The expected value of a reduction is computed in 64-bit integers, from the last
+ * rank to the first. Sums in f32 and f64 are exact in any order; sums of integers overflow. Results are compared bit by
+ * bit. */
 #pragma once
 
 #include "comm/comm.h"
 
-/* Fill this rank's buffers (gs_call_bytes_of): those that it contributes with the rule's elements, those that only
- * receive with bytes that differ from the right result. */
+/* Fill this rank's buffers (gs_call_bytes_of). Buffers that it contributes get the rule's elements; buffers that only
+ * receive get bytes that differ from the right result. */
 void gs_call_fill(const gs_call *, int rank, int size, void *in, void *out);
 
 /* Check the buffers after the call, including the elements that it must not change. GS_E_FORMAT: "all_reduce of 7 f32

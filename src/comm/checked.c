@@ -2,7 +2,7 @@
  * thread throws, and nothing can catch it) or silently gives a wrong result. In this mode it is an error on every rank.
  *
  * Before a collective the ranks show each other their calls, with one small all_gather. If one rank receives while the
- * others are in a collective, only the timeout shows it. Messages pass unchecked, and so do the collectives of split.h,
+ * others are in a collective, only the timeout reveals it. Messages pass unchecked, as do the collectives of split.h,
  * which are made of messages. Each transport detects a wrong length, but Gloo and MPI do not send messages of length 0.
  */
 #include "comm/transports.h"

@@ -8,8 +8,8 @@
  *     all_gather       N - 1     (N - 1) B          around a ring: each passes on what it received last
  *     gather, scatter  1         B, (N - 1) B       to the root, from the root
  *     reduce_scatter   N - 1     (N - 1) / N B      pairwise_reduce_scatter.c
- *     all_to_all       N - 1     (N - 1) B          in round k with the ranks k before and behind
- *     barrier          log2 N    log2 N bytes       in round k to the rank 2^k behind
+ *     all_to_all       N - 1     (N - 1) B          in round k with the ranks k before and after it
+ *     barrier          log2 N    log2 N bytes       in round k to the rank 2^k after it
  *
  * The order of a reduction depends only on size and root, so a second run gives the same bits.
  *

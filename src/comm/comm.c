@@ -1,5 +1,5 @@
 /* Every operation passes through this file. A message goes to the transport's send or recv. A collective goes to the
- * transport, or to collectives.c, which makes it of the parts below. */
+ * transport, or to collectives.c, which builds it from the parts below. */
 #include "comm/transports.h"
 
 #include <stdio.h>

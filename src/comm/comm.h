@@ -11,8 +11,7 @@
  *
  * Errors: GS_E_PEER when a rank is lost or does not arrive within `timeout` seconds. The message names this rank, the
  * operation and, if known, the missing rank. Then the comm is broken: every later call fails at once with the first
- * message. Nothing waits forever.
- */
+ * message. Nothing waits forever. */
 #pragma once
 
 #include <stdbool.h>
@@ -36,7 +35,7 @@ GS_API gs_status gs_call_run(gs_comm *, const gs_call *, const void *in, void *o
 
 /* Move `bytes` bytes from one rank to another. send may return before the receiver has them; `data` may be changed as
  * soon as it returns. Messages between two ranks arrive in order. send waits for the receiver only if two messages are
- * under way, so all ranks may send first and receive afterwards. */
+ * already under way, so all ranks may send first and receive afterwards. */
 static inline gs_status gs_comm_send(gs_comm *c, const void *data, size_t bytes, int to) {
     const gs_call call = {GS_SEND, bytes, GS_U8, GS_SUM, to}; /* operation, count, type, reduction, root */
     return gs_call_run(c, &call, data, NULL);
@@ -133,9 +132,9 @@ typedef struct gs_transport {
     gs_status (*send)(gs_comm *, const gs_envelope *, const void *data, size_t bytes);
     gs_status (*recv)(gs_comm *, const gs_envelope *, void *data, size_t bytes);
     /* Runs a collective, like gs_call_run. A collective that the transport cannot speed up is passed to
-     * gs_collective_by_messages, which composes it of send and recv (collectives.c). NULL: all are. */
+     * gs_collective_by_messages, which composes it of send and recv (collectives.c). NULL: all go there. */
     gs_status (*collective)(gs_comm *, const gs_call *, const void *in, void *out);
-    /* Makes every later call fail with this message, on all ranks; the first message stays. May be called from any
+    /* Makes every later call fail with this message, on all ranks; the first message is kept. May be called from any
      * thread, even while another thread waits in an operation. */
     void (*abort)(gs_comm *, const char *message);
     void (*free)(gs_comm *);
@@ -144,11 +143,11 @@ typedef struct gs_transport {
     void (*set_multithreaded)(gs_comm *);
     /* The number of this rank in failure messages: in a split comm, its number in the parent. NULL: its rank. */
     int (*reported_rank)(const gs_comm *);
-    /* Called instead of adding `bytes` bytes to others in virtual time (predict/message_lists.c), which has no data.
+    /* In virtual time (predict/message_lists.c), which has no data, called instead of adding `bytes` bytes to others.
      * NULL: add them. */
     gs_status (*added)(gs_comm *, size_t bytes);
-    /* In a dry run (predict/dry_run.c), called instead of running a scheme's sum (gs_sync_run), or the collective
-     * `call` on `part`, which is this comm or a split of it. NULL outside dry runs. */
+    /* Called in a dry run (predict/dry_run.c), in place of either a scheme's sum (gs_sync_run) or the collective `call`
+     * on `part`, which is this comm or a split of it. NULL outside dry runs. */
     gs_status (*dry)(gs_comm *, const gs_comm *part, const gs_call *, const struct gs_sync *sum);
 } gs_transport;
 

@@ -1,4 +1,4 @@
-/* Create comms: between threads of this process, between processes that meet, between both, or around another comm. */
+/* Create comms: between threads, processes that meet, or threads of such processes; or around another comm. */
 #pragma once
 
 #include <signal.h>
@@ -27,11 +27,11 @@ typedef struct gs_rendezvous {
 
     /* For meeting without a folder; `directory` is then NULL. */
     char endpoint[300];    /* "tcp://HOST:PORT"; "": in the folder */
-    int ports;             /* the store listens at one of this many ports from PORT on; 0: at PORT */
+    int ports;             /* the store listens on one of this many ports, from PORT on; 0: on PORT */
     bool holds_store;      /* this process holds the store; it runs on HOST */
-    char run[128];         /* the run's name, from which its key is derived; "" */
-    const char *interface; /* "eth0" or "10.0.0.7", where to listen; NULL: at the route's source address */
-    int nodes;             /* machines; 0: unknown; 1: only this one, so listen at 127.0.0.1 */
+    char run[128];         /* the run's name, from which its key is derived; "" if it has none */
+    const char *interface; /* "eth0" or "10.0.0.7", where to listen; NULL: on the route's source address */
+    int nodes;             /* machines; 0: unknown; 1: only this one, so listen on 127.0.0.1 */
     int local_rank;        /* the process's number on its machine; -1: unknown */
     const char *engine;    /* the launcher: "torchrun", "Slurm", "Open MPI"; NULL: `gradsum launch`, a user */
     void (*tell)(const char *sentence); /* told where this process listens, and given hints; may be NULL */
@@ -50,9 +50,10 @@ GS_API gs_status gs_rendezvous_from_environment(gs_rendezvous *);
  * message that names both sides. From then on SIGPIPE is ignored; the set of blocked signals is unchanged. */
 gs_status gs_comm_gloo_create(const gs_rendezvous *, gs_comm **out);
 
-/* Report that this process has failed with `status`, because of `why`, before it met the others. As soon as they wait
- * for it they fail with the same status, "rank 1: rank 0 failed before it joined: ...", instead of at the timeout. Does
- * nothing if the processes meet neither in a folder nor at a store, or if this process has reached the rendezvous. */
+/* Report that this process has failed with `status`, because of `why`, before it met the others. As soon as the others
+ * wait for this process they fail with the same status, "rank 1: rank 0 failed before it joined: ...", instead of at
+ * the timeout. Does nothing if the processes meet neither in a folder nor at a store, or if this process has reached
+ * the rendezvous. */
 void gs_comm_fail_early(const gs_rendezvous *, gs_status status, const char *why);
 
 /* The version of the Gloo headers in this build: "0.5.0". */
@@ -63,15 +64,15 @@ const char *gs_comm_gloo_version(void);
 gs_status gs_comm_shm_create(gs_comm *gloo, gs_comm **out, char *why, size_t size);
 
 /* A comm between the processes that `gloo` connects, on several machines: in shared memory within each machine, over
- * gloo between machines. gloo is taken over. If no machine holds several processes, or the ranks of a machine are not
+ * gloo between machines. *out takes over gloo. If no machine holds several processes, or the ranks of a machine are not
  * consecutive, *out is NULL on all ranks; then, and after a failure, gloo still belongs to the caller. machine: a name
  * for this machine, for tests; NULL: its real one. */
 gs_status gs_comm_two_level_create(gs_comm *gloo, const char *machine, gs_comm **out);
 
 /* A comm between the processes that Open MPI's mpirun started; no folder is needed. Call it once per process: after a
  * failure MPI can neither be used again nor finalised. The process must then exit with a nonzero status, so that mpirun
- * ends the others, as when a process is killed. MPI_Finalize is called at a normal end. GS_E_USAGE: mpirun did not
- * start this process, or this build has no MPI. GS_E_DEVICE: this MPI supports too few threads or tags. */
+ * ends the other processes, as it does when one is killed. MPI_Finalize is called at a normal end. GS_E_USAGE: mpirun
+ * did not start this process, or this build has no MPI. GS_E_DEVICE: this MPI supports too few threads or tags. */
 gs_status gs_comm_mpi_create(const gs_rendezvous *, gs_comm **out);
 
 /* The transports between processes (processes.c): gloo is TCP; shm is shared memory on one machine; mpi is for
@@ -96,10 +97,10 @@ GS_API gs_status gs_comm_processes_create(const gs_rendezvous *, gs_comm **out);
 GS_API gs_status gs_comm_workers_create(int local, gs_comm *processes, double timeout, gs_comm **comms);
 
 /* *out works like `inner`, but over slow links (link.h): a receiver sleeps until the link would have delivered the
- * message; a sender does not wait. Collectives are made of messages (collectives.c), not of the transport's own. All
- * ranks have the same link, and run on one machine, so that they share its clock. recv fails with GS_E_USAGE if a
- * message takes longer than `timeout`. If there is no link, or only one rank, *out is `inner`. inner is taken over,
- * except on failure (GS_E_MEMORY). */
+ * message; a sender does not wait. Collectives are made of messages (collectives.c); the transport's own collectives
+ * are not used. All ranks have the same link, and run on one machine, so that they share its clock. recv fails with
+ * GS_E_USAGE if a message takes longer than `timeout`. If there is no link, or only one rank, *out is `inner`. inner is
+ * taken over, except on failure (GS_E_MEMORY). */
 GS_API gs_status gs_comm_linked_create(gs_comm *inner, const gs_link *, gs_comm **out);
 
 /* The checking mode: *out works like `inner`, but first compares all ranks' calls in each collective. If they differ,

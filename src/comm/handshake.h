@@ -56,7 +56,7 @@ bool gs_hello_fits(const gs_hello *, uint32_t to);
 bool gs_handshake_answer(const gs_hello *caller, const unsigned char *low, const unsigned char *high,
                          gs_hello_answer *, unsigned char wanted[GS_MAC]);
 
-/* The caller's side: make its proof, after the answer to its hello. False: it is not from that rank of this run. */
+/* The caller's side: make its proof after the answer. False: the answer is not from that rank of this run. */
 bool gs_handshake_prove(const gs_hello *caller, const gs_hello_answer *, const unsigned char *low,
                         const unsigned char *high, unsigned char proof[GS_MAC]);
 bool gs_mac_equal(const unsigned char *a, const unsigned char *b);

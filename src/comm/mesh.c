@@ -42,7 +42,7 @@ enum { GONE = -1, WRONG = -2 };
 typedef struct talk {
     stage stage;
     int socket, peer, line;
-    double since;                /* when it began; if NOBODY: when to call again */
+    double since;                /* when the talk began; if NOBODY: when to call again */
     int error;                   /* why the last call failed: an errno, GONE or WRONG; 0: it did not fail */
     gs_hello mine;               /* the hello that this rank sent, if it calls */
     unsigned char proof[GS_MAC]; /* the proof that the caller must send */
@@ -59,7 +59,7 @@ typedef struct mesh {
     talk *talk;
     int turned_away;          /* guests without a proof */
     const char *roll;         /* roll[rank] is '1' for each rank to connect with; NULL: all */
-    char (*why)[GS_MESH_WHY]; /* [rank] why it has no connection; NULL: then all fail */
+    char (*why)[GS_MESH_WHY]; /* [rank] why it has no connection; NULL: if one has none, all fail */
 } mesh;
 
 static void hang_up(mesh *m, talk *t, int error) {
@@ -236,7 +236,7 @@ static gs_status receive_guests(mesh *m, int listener) {
 
 /* ---- the loop ---- */
 
-/* Call again the ranks whose time has come, and turn away guests that take too long. */
+/* Call the ranks that are due to be called again, and turn away guests that take too long. */
 static gs_status look_at_clock(mesh *m) {
     double now = gs_awake_seconds();
     for (int i = 0; i < m->callees + m->guests; i++) {
@@ -290,7 +290,7 @@ static gs_status too_late(const mesh *m) {
         r->rank, r->size, peer, mine->address, mine->port, r->timeout, strangers, hint);
 }
 
-/* For each wanted rank, why it has no connection. */
+/* Set why[] for each wanted rank that has no connection. */
 static gs_status tell_why(const mesh *m) {
     for (int peer = 0; peer < m->r->size; peer++) {
         const gs_rank_info *p = &m->all[peer];

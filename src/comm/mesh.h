@@ -1,22 +1,21 @@
 /* Connect each rank to every other. Each connection is authenticated (handshake.h) before it is used.
  *
- * Each rank listens at the address in its rank info. It calls all lower ranks, and all higher ranks call it. One thread
+ * Each rank listens on the address in its rank info. It calls all lower ranks, and all higher ranks call it. One thread
  * serves all handshakes concurrently, so a stranger that stays silent or sends nonsense delays no one; it is soon
  * turned away. If there are too many callers, the oldest one is turned away.
  *
- * Only for src/comm/.
- */
+ * Only for src/comm/. */
 #pragma once
 
 #include "comm/rank_info.h"
 
-/* Listen at `address`, a name or number of this machine. *listener is the socket; its address and port go into the rank
+/* Listen on `address`, a name or number of this machine. *listener is the socket; its address and port go into the rank
  * info. GS_E_USAGE: this machine has no such address. GS_E_FILE: no file descriptor is left. */
 gs_status gs_mesh_listen(const char *address, gs_rank_info *mine, int *listener);
 
 /* socket[line * size + rank]: a nonblocking connection to each rank for each of `lines`, -1 for this rank. The caller
  * closes them, even after a failure. process[rank] is a descriptor that tells when that process has ended
- * (gs_processes_watch), or -1; NULL: all are -1. GS_E_PEER: a rank could not be reached or did not call within the
+ * (gs_processes_watch), or -1; NULL: all are -1. GS_E_PEER: a rank could not be reached, did not call within the
  * timeout, or ended. GS_E_FILE, at once: this process has no file descriptor left. */
 gs_status gs_mesh_connect(const gs_rendezvous *, const gs_rank_info *all, int listener, const int *process,
                           int lines, int *socket);

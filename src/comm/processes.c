@@ -1,7 +1,6 @@
 /* Choose the transport between processes (gs_comm_processes_create in create.h). Without mpirun the processes meet over
- * Gloo. If all are on one machine, they do not use Gloo afterwards; if a machine holds several of them, they use it
- * only between machines.
- */
+ * Gloo. If all are on one machine, they do not use Gloo afterwards; otherwise, if a machine holds several of them, they
+ * use it only between machines. */
 #include "comm/create.h"
 #include "core/process.h"
 #include "core/text.h"

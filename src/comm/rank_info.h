@@ -7,8 +7,7 @@
  *     network 5a1cf9c0-... net:[4026531840], port 40123 at 10.0.0.7
  *     nonce 6f1d...
  *
- * Only for src/comm/.
- */
+ * Only for src/comm/. */
 #pragma once
 
 #include <sched.h>

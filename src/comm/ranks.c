@@ -16,7 +16,7 @@ typedef struct rank {
     gs_error error;
 } rank;
 
-/* A rank frees its own comm, because freeing Gloo's comm waits for the other ranks, so one thread could not free all.
+/* Each rank frees its own comm: freeing Gloo's comm waits for the other ranks, so one thread could not free them all.
  * After a failure freeing does not wait, and gs_ranks_run frees the comm when all ranks have ended. */
 static void *rank_main(void *argument) {
     rank *r = argument;

@@ -144,8 +144,9 @@ gs_status gs_threads_take_from_first(gs_comm *, const gs_call *call, void *share
 /* ---- pairwise_reduce_scatter.c ---- */
 
 /* Reduce `all` of all ranks as `call` says, and put this rank's part into `mine`. all is unchanged, except that mine
- * may be this rank's part of it. `received` holds incoming parts. first NULL: the parts are those of comm.h. Otherwise
- * it has size + 1 entries: rank r stands for ranks first[r] .. first[r + 1] - 1 of the call, with all their parts. */
+ * may be this rank's part of it. `received` holds incoming parts. If `first` is NULL, the parts are those of comm.h.
+ * Otherwise `first` has size + 1 entries: rank r stands for ranks first[r] .. first[r + 1] - 1 of the call, with all
+ * their parts. */
 gs_status gs_pairwise_reduce_scatter(gs_comm *, const gs_call *call, const void *all, void *mine,
                                      const int *first, gs_scratch *received);
 
@@ -171,7 +172,7 @@ typedef struct gs_levels {
     gs_comm patient;
     gs_comm *leaders; /* NULL: this rank is no leader */
     gs_comm *outside; /* for messages to other groups: a comm of all ranks, or of one per group */
-    int *first;       /* [groups + 1]: first rank of each; the last entry is the number of ranks */
+    int *first;       /* [groups + 1]: first rank of each group; the last entry is the number of ranks */
 } gs_levels;
 
 int gs_group_of(const gs_levels *, int rank);
@@ -189,5 +190,5 @@ gs_status gs_levels_send(gs_comm *, const gs_envelope *, const void *data, size_
 gs_status gs_levels_recv(gs_comm *, const gs_envelope *, void *data, size_t bytes);
 void gs_levels_abort(gs_comm *, const char *message);
 
-/* For how many more seconds a rank waits for one that may itself be waiting elsewhere, so as not to blame it. */
+/* How many more seconds a rank waits for one that may itself be waiting elsewhere, so as not to blame it. */
 double gs_levels_patience(double timeout);

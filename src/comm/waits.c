@@ -45,7 +45,7 @@ static int follow(const gs_waits *w, bool *reached, bool *blamed) {
     return count_of(blamed, w->size);
 }
 
-/* For when no process has gone. Mark the ranks to blame in blamed[size], and return how many there are. 0: the waits
+/* Used if no process has gone. Mark the ranks to blame in blamed[size], and return how many there are. 0: the waits
  * form a cycle, so a message was lost. */
 static int blame(const gs_waits *w, bool *blamed) {
     bool *reached = malloc((size_t)w->size * sizeof *reached);
@@ -97,7 +97,7 @@ static void append_cut(const gs_waits *w, int hub, char *text, size_t size) {
 
 /* ---- the message ---- */
 
-/* Append all waits that count (see waits): " (rank 0 waits for rank 2, rank 1 for rank 0)". */
+/* Append all waits for which waits() is true: " (rank 0 waits for rank 2, rank 1 for rank 0)". */
 static void append_all(const gs_waits *w, char *text, size_t size) {
     int told = 0, pairs = 0;
     for (int a = 0; a < w->size; a++) {

@@ -1,5 +1,5 @@
-/* Find the rank to blame when a wait was too long. All ranks give up at about the same time. If rank 0 waits for rank
- * 1, and rank 1 waits for rank 2, then rank 0 must not report rank 1 as lost:
+/* Find the rank to blame when a wait has taken too long. All ranks give up at about the same time. If rank 0 waits for
+ * rank 1, and rank 1 waits for rank 2, then rank 0 must not report rank 1 as lost:
  *
  *     rank 0 --waits for--> rank 1 --waits for--> rank 2, which waits for nobody: rank 2 is to blame
  *
@@ -7,7 +7,7 @@
  * which a process is stopped does not count towards its own wait: gs_awake_seconds.) Next, if the network is cut
  * (gloo/failure.c), no rank is to blame.
  *
- * This is for all transports; Gloo's also has gloo/watchdog.c and gloo/failure.c. Only for src/comm/. */
+ * This is for all transports; the one over Gloo also has gloo/watchdog.c and gloo/failure.c. Only for src/comm/. */
 #pragma once
 
 #include <stdbool.h>
@@ -23,7 +23,7 @@ typedef struct gs_waits {
     const char *noun;    /* what messages call a rank: "rank" or "process" */
     int first;           /* the number of rank 0 in messages */
     int size, rank;      /* rank: the one that gives up */
-    double timeout;      /* after which it gives up, in seconds */
+    double timeout;      /* seconds after which it gives up */
     const bool *awaited; /* [size] the ranks that it waited for */
     bool one_of;         /* it may have waited for only one of them; the library does not say which */
     /* [size * size] age[a * size + b]: seconds that rank a has waited for rank b; 0: it does not wait; NULL: unknown */
@@ -45,7 +45,7 @@ void gs_waits_explain(const gs_waits *, char *text, size_t size);
 
 /* ---- ranks in messages: "rank 1", "ranks 0, 2 and 3"; and where they run: " on host anna" ---- */
 
-/* Append the marked ranks of 0 .. count-1 to `text` of `size` bytes; rank i is called "`noun` first + i". */
+/* Append those ranks of 0 .. count-1 that are marked to `text` of `size` bytes; rank i is called "`noun` first + i". */
 void gs_append_ranks(char *text, size_t size, const char *noun, int first, int count, const bool *mark);
 
 /* Append " on host anna" or " on hosts anna, bert" for the marked ranks; nothing if the names are unknown (""). */

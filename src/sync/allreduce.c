@@ -76,7 +76,7 @@ static gs_status sum_messages(gs_sync *s, const layout *l, float *data) {
     return GS_OK;
 }
 
-/* Count the messages of an exchange, `words` 16-bit words each: to every other rank, its chunk or (own) this rank's. */
+/* Record an exchange's messages, of `words` 16-bit words each: the chunk of the receiver or, if `own`, of this rank. */
 static void count_messages(gs_sync *s, const layout *l, const float *data, bool own, size_t words) {
     for (int r = 0; r < s->comm->size; r++)
         if (r != s->comm->rank)

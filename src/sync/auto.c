@@ -6,7 +6,7 @@
  *                    floats; alpha + beta B is the line through both points. B counts the floats as f32 even
  *                    if they are sent in 16 bits; beta is then smaller, and includes the conversion
  *     gamma          adding 64 Ki floats to others, per byte
- *     the library    its all_reduce has no formula here, so it is also a line through two points
+ *     the library    its all_reduce has no formula here, so its time is also a line through two points
  *
  * A rank that arrives late finds its messages waiting and mistakes them for fast ones. Therefore the slowest rank's
  * results count, each the median of several batches. All ranks decide by the same results, so all choose the same
@@ -67,7 +67,7 @@ static gs_status seconds_of(gs_sync *s, gs_status (*call)(gs_sync *, float *, si
     return GS_OK;
 }
 
-/* Seconds per call; shift and all_reduce for SMALL and for LARGE, add for LARGE. */
+/* Seconds per call; shift and all_reduce with SMALL and with LARGE floats, add only with LARGE. */
 typedef struct figures {
     double shift[2], all_reduce[2], add;
 } figures;
@@ -121,7 +121,7 @@ static void time_text(double seconds, char *text, size_t size) {
         snprintf(text, size, "%.3g ms", 1e3 * seconds);
 }
 
-/* The scheme that names the transport's all_reduce here. Over Gloo, two ranks exchange arrays without its ring. */
+/* The scheme whose name fits the transport's all_reduce. Over Gloo, two ranks exchange arrays without its ring. */
 static const gs_sync_scheme *library_of(const gs_comm *c) {
     if (strcmp(c->ops->name, "gloo") == 0 && c->size > 2) return &gs_sync_gloo;
     const bool in_steps =

@@ -28,7 +28,7 @@
  * Rabenseifner, Gropp, "Optimization of collective communication operations in MPICH" (IJHPCA 19, 2005). */
 #include "sync/scheme.h"
 
-/* Chunks first .. last-1, of `places` chunks, which a rank holds or sends. */
+/* Chunks first .. last-1 of the `places` chunks: those that a rank holds or sends. */
 typedef struct window {
     int first, last;
 } window;

@@ -31,7 +31,7 @@ static const void *pack(gs_sync *s, float *data, gs_chunk part) {
     return s->packed[0];
 }
 
-/* Unpack a message: to[i] = value i of the chunk, or to[i] += value i. `to` may be the chunk's own memory. */
+/* Unpack a message: to[i] = value i of the chunk or, if `add`, to[i] += value i. `to` may be the chunk's own memory. */
 static void unpack(gs_sync *s, float *to, gs_chunk part, bool add) {
     size_t narrow = gs_sync_narrow_count(&s->array, part), rest = part.count - narrow;
     const uint16_t *from = s->packed[1];
@@ -45,7 +45,7 @@ void gs_sync_round_off(gs_sync *s, float *data, gs_chunk part) {
     pack(s, data, part);
 }
 
-/* Take the start time of a message; report the message to the observer. */
+/* move_begins takes the start time of a message; move_ends reports the message to the observer. */
 static double move_begins(const gs_sync *s) {
     return s->observer && s->observer->moved ? gs_seconds() : 0;
 }

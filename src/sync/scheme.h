@@ -28,7 +28,7 @@ GS_API gs_status gs_sync_recv(gs_sync *, float *data, gs_chunk, int from);
 /* Receive a chunk into other memory: to[0 .. part.count - 1]. */
 GS_API gs_status gs_sync_recv_to(gs_sync *, float *to, gs_chunk part, int from);
 
-/* Round a chunk as sending it would. For a rank that keeps values which others receive in a message. */
+/* Round a chunk as gs_sync_send would: for a rank that keeps values that others receive in a message. */
 GS_API void gs_sync_round_off(gs_sync *, float *data, gs_chunk);
 
 /* Receive a chunk and add it: data[i] = data[i] + received[i]. */
@@ -41,7 +41,7 @@ GS_API void gs_sync_add(float *sum, const float *x, size_t count);
 GS_API gs_status gs_sync_add_received(gs_sync *, float *sum, const float *x, size_t count);
 bool gs_sync_is_virtual(const gs_sync *);
 
-/* Count a message with this chunk, sent by one of the transport's exchanges, and call the observer. gs_sync_send does
+/* Record a message with this chunk, sent by one of the transport's exchanges, and call the observer. gs_sync_send does
  * this itself. */
 void gs_sync_count_message(gs_sync *, const float *data, gs_chunk part, int to, size_t bytes);
 
@@ -89,8 +89,8 @@ typedef struct gs_fold {
 GS_API gs_fold gs_fold_of(int ranks, int rank);
 GS_API int gs_fold_rank(const gs_fold *, int place); /* the rank at a place */
 
-/* Before the scheme the extra ranks hand over their data, and after it they receive the sum. This takes one round each,
- * or none without extra ranks. */
+/* Before the scheme the extra ranks hand over their data (gs_fold_in), and after it they receive the sum (gs_fold_out).
+ * Each takes one round, or none if there are no extra ranks. */
 GS_API gs_status gs_fold_in(gs_sync *, const gs_fold *, float *data, size_t count);
 GS_API gs_status gs_fold_out(gs_sync *, const gs_fold *, float *data, size_t count);
 

@@ -24,7 +24,7 @@
 
 #include <string.h>
 
-/* Receive this rank's chunk from the others, and sum: g = ((g0 + g1) + g2) + ..., with its own at position `rank`. */
+/* Receive this rank's chunk from the others, and sum: g = ((g0 + g1) + g2) + ..., its own at position `rank`. */
 static gs_status sum_own_chunk(gs_sync *s, float *data, gs_chunk mine) {
     float *sum = s->scratch, *received = s->scratch + mine.count;
     for (int r = 0; r < s->comm->size; r++) {

@@ -53,7 +53,7 @@ void gs_sync_free(gs_sync *s) {
     free(s);
 }
 
-/* Without peers, count what would be sent or, for a scheme without a formula, what an all-reduce needs. */
+/* A dry run has no peers: count what would be sent or, for a scheme without a formula, what an all-reduce needs. */
 static gs_status run_dry(gs_sync *s) {
     const int n = s->comm->size;
     if (!gs_sync_cost_of(s->scheme, n, s->comm->rank, s->array, &s->counted))

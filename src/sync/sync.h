@@ -72,14 +72,14 @@ typedef struct gs_sync_scheme {
 GS_SYNC_SCHEMES(GS_DECLARE)
 #undef GS_DECLARE
 
-/* All schemes in this order, ended by NULL: with replacements, and the library's own. */
+/* All schemes in this order, NULL-terminated: first with replacements, then as the library has them. */
 GS_API const gs_sync_scheme *const *gs_sync_schemes(void);
 extern const gs_sync_scheme *const gs_sync_own[];
 
 /* GS_E_USAGE: the message lists the schemes. */
 GS_API gs_status gs_sync_find(const char *name, const gs_sync_scheme **out);
 
-/* The same; the message lists `others` too (ended by NULL). */
+/* The same; the message lists `others` too (NULL-terminated). */
 gs_status gs_sync_find_or(const char *name, const char *const *others, const gs_sync_scheme **out);
 
 /* Replace the scheme `name` with the caller's in gs_sync_find and gs_sync_schemes, and therefore in --sync. NULL
@@ -138,7 +138,7 @@ struct gs_sync {
     char why[200]; /* the choice of `auto` and its reason; "" for other schemes */
 };
 
-/* For sums of up to `most` floats. All ranks of the comm call it with the same scheme, as `auto` measures with all. */
+/* For sums of up to `most` floats. All ranks call it with the same scheme, because `auto` measures with every rank. */
 GS_API gs_status gs_sync_create(const gs_sync_scheme *, gs_comm *, size_t most, gs_sync **out);
 
 /* The same for sums of up to most.count floats, of which all but at most most.tail are sent as most.wire. All ranks

@@ -1,6 +1,6 @@
 /* The conversions operate on bits, without a branch per value, so that the compiler can vectorise them. With only SSE2,
- * a core of a Xeon (AVX-512) rounds 10 GB/s of f32 to bf16. To f16 it rounds only 2 GB/s, but with the processor's own
- * instruction 18 GB/s. */
+ * a core of a Xeon (AVX-512) rounds 10 GB/s of f32 to bf16. It rounds only 2 GB/s to f16, or 18 GB/s with the
+ * processor's own instruction. */
 #include "sync/wire.h"
 
 #include "core/bits.h"

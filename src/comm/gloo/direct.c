@@ -41,7 +41,7 @@ static ssize_t read_some(const gs_direct *d, void *data, size_t bytes) {
     return recv(d->socket, data, bytes, 0);
 }
 
-/* Move all bytes; out: to the peer, else from it. */
+/* Move all bytes: to the peer if `out`, else from it. */
 static gs_gloo_code move(const gs_direct *d, bool out, void *data, size_t bytes, int flags) {
     for (size_t done = 0; done < bytes;) {
         char *at = (char *)data + done;

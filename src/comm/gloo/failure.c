@@ -6,7 +6,7 @@
  * because of another.
  *
  * A message that is cut off in the middle blocks the failure message behind it, which is then lost. The others can
- * still check whether the sender is alive, if it is a process of their machine; if so, it is not to blame.
+ * still check whether the sender is alive, if it is a process of their machine; a sender that is alive is not to blame.
  *
  * After a timeout no rank is lost yet, and the connections are still open, so the ranks first tell each other for whom
  * they wait.
@@ -95,7 +95,7 @@ typedef enum peer_state {
 } peer_state;
 
 /* A rank counts as silent after ATTEMPTS retransmissions (the first after at least 200 ms, each later one after twice
- * the time) and SILENT_MS without a sign of it. If only some packets are lost, one of the attempts arrives. */
+ * the previous time) and SILENT_MS without a sign of it. If only some packets are lost, one of the attempts arrives. */
 enum { ATTEMPTS = 2, SILENT_MS = 400 };
 
 /* TCP's statistics on a line to the peer. */
@@ -228,9 +228,9 @@ static void take_note(const gs_comm *c, int from, const wait_notes *notes) {
     }
 }
 
-/* Take the notes that arrive in time; the others give up at about the same time as this rank. Stop if a rank has gone,
- * because its failure message says more. If a process is stopped, no notes are needed to name it. A late note closes no
- * connection, because the watchdog ends the wait. */
+/* Take the notes that arrive in time; the other ranks give up at about the same time as this one. Stop if a rank has
+ * gone, because its failure message says more. If a process is stopped, no notes are needed to name it. A late note
+ * closes no connection, because the watchdog ends the wait. */
 static void take_notes(const gs_comm *c, const wait_notes *notes) {
     const gs_gloo_state *s = c->state;
     const double end = gs_awake_seconds() + fmin(fmax(c->timeout / 2, 0.2), 2);
@@ -260,7 +260,7 @@ static wait_notes hear_waits(const gs_comm *c) {
 
 /* ---- lost ranks ---- */
 
-/* Keep as lost only the ranks whose processes have ended, or cannot be watched because they run on other machines or
+/* Keep as lost only those ranks whose processes have ended, or cannot be watched because they run on other machines or
  * had gone before the watch began. If all are alive, all stay lost. Wait up to 0.1 s first: a process that has lost its
  * connections may be about to end. */
 static int only_ended(const gs_gloo_state *s, int size, bool *lost) {
@@ -309,7 +309,7 @@ gs_status gs_gloo_check_peers(gs_comm *c) {
 }
 
 /* The broken connection may be the second one to a peer (direct.c). Wait until the first one breaks too, because it
- * delivers the peer's failure message before it does. */
+ * delivers the peer's failure message before it breaks. */
 static void wait_for_the_end_of_one(const gs_comm *c) {
     gs_gloo_state *s = c->state;
     char text[GS_FAILURE_TEXT];

@@ -15,7 +15,7 @@
 
 /* ---- connecting ---- */
 
-/* Everything that uses Gloo's connections is freed before them. */
+/* Everything that uses Gloo's connections is freed before the connections. */
 static void free_state(gs_gloo_state *s) {
     const int size = s->comm.size;
     gs_gloo_free_mailboxes(s);
@@ -61,7 +61,7 @@ static gs_gloo_code use_connections(const gs_rendezvous *r, gs_gloo_state *s) {
 static gs_status explain(gs_comm *c, gs_gloo_code code) {
     char start[40];
     if (code == GS_GLOO_MEMORY) return gs_fail(GS_E_MEMORY, "rank %d: no memory for Gloo", c->rank);
-    if (strstr(gs_gloo_error_text(), strerror(EMFILE))) /* only Gloo's text shows this */
+    if (strstr(gs_gloo_error_text(), strerror(EMFILE))) /* only Gloo's text reports this */
         return gs_context(gs_fail_descriptor(EMFILE),
                           "rank %d: all %d ranks are connected, but Gloo cannot start", c->rank, c->size);
     snprintf(start, sizeof start, "the start of %d ranks", c->size);

@@ -197,7 +197,7 @@ int event_descriptor(bool happened) {
     return eventfd(happened, EFD_CLOEXEC | EFD_NONBLOCK);
 }
 
-// A socket that listens at 127.0.0.1, and its address.
+// A socket that listens on 127.0.0.1, and its address.
 int listen_here(Address &own) {
     socklen_t length = sizeof own;
     auto *address = reinterpret_cast<struct sockaddr *>(&own);
@@ -256,11 +256,11 @@ class OnGloosThread final : public tcp::Handler {
 
 // All ranks, connected with each other.
 //
-// Each of Gloo's pairs listens as soon as it is made, and would take the first caller for its peer. Therefore it is
-// made on Gloo's thread, and before that thread looks for callers, its listening socket is replaced with an event that
-// never happens. Then the pair connects to a decoy, a socket of this process, and this connection is replaced with our
-// authenticated one. A pair calls, instead of waiting for a call, if its own address is the higher one; therefore it
-// has 127.0.0.2, and the decoy 127.0.0.1.
+// Each of Gloo's pairs listens as soon as it is made, and would take the first caller for its peer. Therefore a pair is
+// made on Gloo's thread, and before that thread looks for callers, the pair's listening socket is replaced with an
+// event that never happens. Then the pair connects to a decoy, a socket of this process, and this connection is
+// replaced with our authenticated one. A pair calls, instead of waiting for a call, if its own address is the higher
+// one; therefore it has 127.0.0.2, and the decoy 127.0.0.1.
 class Mesh final : public gloo::Context {
   public:
     using Context::Context;

@@ -1,7 +1,7 @@
 /* Gloo behind a C face: gloo_c.cc is the only C++ of gradsum, and every exception ends there.
  *
  *     ../mesh.h   authenticated connections, which Gloo then uses
- *     watchdog.c  wakes waiting ranks when a peer dies in the middle of a message, which Gloo 0.5.0 forgets
+ *     watchdog.c  wakes waiting ranks when a peer dies in the middle of a message; Gloo 0.5.0 does not
  *     mailbox.c   messages, which the receiver requests in advance, so that the sender need not wait
  *     failure.c   finds the cause of a failure: states of connections, failure messages, lost ranks
  *     direct.c    two ranks exchange arrays over a separate connection, without Gloo
@@ -40,8 +40,8 @@ enum { GS_GLOO_ERROR_TEXT = 400 /* bytes of that sentence, with its 0 */ };
 /* ---- connections ---- */
 
 /* Let Gloo use existing connections: socket[r] leads to rank r of `size` >= 2, and is -1 for r = rank. Gloo gets
- * duplicates; the caller closes its own sockets. (Gloo itself takes the first caller for its peer, and ends the process
- * if a stranger sends nonsense.) */
+ * duplicates; the caller closes its own sockets. (Left to itself, Gloo takes the first caller for its peer, and ends
+ * the process if a stranger sends nonsense.) */
 gs_gloo_code gs_gloo_connect(int rank, int size, const int *socket, int timeout_ms, gs_gloo **out);
 
 /* A wait in progress. */
@@ -72,7 +72,7 @@ void gs_watchdog_begin(gs_watchdog *, gs_gloo_wait *);
 void gs_watchdog_end(gs_watchdog *, gs_gloo_wait *);
 void gs_watchdog_found(gs_watchdog *, char found[GS_GLOO_ERROR_TEXT]);
 
-/* From then on the watchdog sees every wait, including those of collectives. It must outlive the connections. */
+/* From then on the watchdog sees every wait, including those of collectives. It must outlive all waits. */
 gs_gloo_code gs_gloo_be_watched(gs_gloo *, gs_watchdog *);
 
 /* Close all connections, and wait for Gloo's thread. NULL is allowed. */
@@ -93,7 +93,7 @@ gs_gloo_code gs_gloo_collective(gs_gloo *, const gs_call *, const void *in, void
 #define GS_GLOO_WATCH_SLOT GS_GLOO_SLOT(0x22)
 #define GS_GLOO_NOTES_SLOT GS_GLOO_SLOT(0x23)
 
-/* watched: a wait for the buffer ends when any connection breaks, not only the one that it uses. */
+/* watched: a wait for the buffer ends when any connection breaks, not only when the buffer's own one does. */
 gs_gloo_code gs_gloo_buffer_create(gs_gloo *, void *data, size_t bytes, bool watched, gs_gloo_buffer **out);
 void gs_gloo_buffer_free(gs_gloo_buffer *); /* NULL is allowed */
 
@@ -130,7 +130,7 @@ void gs_gloo_wake(gs_gloo_buffer *, bool sends);
 typedef struct gs_direct gs_direct;
 
 /* Both ranks call it, because they agree over Gloo on the length of a piece. `socket` connects them, and must outlive
- * the connection. Shutting it down ends all writes and reads at both ends. */
+ * the connection. Shutting the socket down ends all writes and reads at both ends. */
 gs_gloo_code gs_direct_create(gs_gloo *, int socket, int rank, int timeout_ms, gs_direct **out);
 void gs_direct_free(gs_direct *); /* NULL is allowed */
 

@@ -7,14 +7,14 @@
  *     receiver   recv: piece 0 arrives in spare 0 -> the caller's memory; request spare 0 again; piece 1 ...
  *     sender     send: pieces 0, 1, 2 ... leave at once, as long as there are spares
  *
- * There are spares for two messages, because the requests for the second one travel while the receiver's own first
- * message does. There are at most SPARES spares; a longer message flows as they are emptied. Untouched spare memory
- * costs nothing.
+ * There are spares for two messages, because the requests for the second one travel at the same time as the receiver's
+ * own first message. There are at most SPARES spares; a longer message flows as they are emptied. Untouched spare
+ * memory costs nothing.
  *
  * Between processes of one machine no line is slow, so a rank makes its requests in recv. If it made them earlier,
- * pieces would arrive during its next step, and Gloo's thread would disturb it by polling for a lock that it holds: on
- * two cores a message of 128 KB took twice as long. Splitting messages into pieces costs one more copy, so sums of 2 MB
- * and more take up to 1.5 times as long (`gradsum launch` uses shared memory there).
+ * pieces would arrive during its next step, and Gloo's thread would disturb the rank by polling for a lock that the
+ * rank holds: on two cores a message of 128 KB took twice as long. Splitting messages into pieces costs one more copy,
+ * so sums of 2 MB and more take up to 1.5 times as long (`gradsum launch` uses shared memory there).
  *
  * Each piece begins with the length of its message, so that mismatched calls are detected.
  *
@@ -115,9 +115,9 @@ static gs_gloo_code check_length(const spare_piece *spare, int from, size_t byte
     return gs_gloo_explain(GS_GLOO_OTHER, text);
 }
 
-/* Emptied spares are requested again by the next receive; in the middle of a long message, many at once, because each
- * request takes the connection's lock, for which Gloo's thread polls while data arrive. If no more can be requested,
- * because the sender has gone or memory is exhausted, the spares requested so far are still read.
+/* Emptied spares are requested again by the next receive. In the middle of a long message many are requested at once,
+ * because each request takes the connection's lock, for which Gloo's thread polls while data arrive. If no more can be
+ * requested, because the sender has gone or memory is exhausted, the spares requested so far are still read.
  *
  * ahead: request two messages, and the notes before them (linked.c). */
 static gs_gloo_code receive_in_spares(spares_of_sender *s, gs_gloo *g, bool ahead, int from, uint64_t slot,

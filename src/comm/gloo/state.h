@@ -27,13 +27,13 @@ typedef struct gs_gloo_state {
     gs_scratch scratch;          /* for the current collective */
     char (*address)[GS_ADDRESS]; /* [size] */
     char (*host)[GS_HOST];       /* [size] */
-    _Atomic uint64_t *heard;     /* [size] the last operation that ended with each rank (gs_call_pack) */
+    _Atomic uint64_t *heard;     /* [size] the last operation completed with each rank (gs_call_pack) */
     int *socket;                 /* [lines * size] connections of gs_mesh_connect; -1: this rank */
     int lines;
     /* Guards told, told_by and this rank's own note. None of them changes once told is set. */
     pthread_mutex_t waits;
-    bool told;               /* a wait was too long; this rank's note says for whom */
-    gs_gloo_buffer *told_by; /* over the note; NULL: it was not sent */
+    bool told;               /* a wait has taken too long; this rank's note says for which ranks */
+    gs_gloo_buffer *told_by; /* the buffer over the note; NULL: the note was not sent */
     unsigned char *notes;    /* [size * size] row r is the note of rank r (failure.c) */
     long *pid;               /* [size] processes of this machine; 0: on another machine */
     int *process; /* [size] a descriptor that tells when the process has ended; -1: on another machine */
@@ -60,12 +60,12 @@ void gs_gloo_free_mailboxes(gs_gloo_state *);
 gs_gloo_code gs_gloo_listen(gs_gloo_state *, int rank, int size);
 void gs_gloo_free_inboxes(gs_gloo_state *, int size);
 
-/* Tell the others that this rank's wait for these peers (count 0: for any rank) was too long. May be called from any
- * thread; only the first such wait is told. */
+/* Tell the others that this rank's wait for these peers (count 0: for any rank) has taken too long. May be called from
+ * any thread; only the first such wait is reported. */
 void gs_gloo_tell_wait(gs_comm *, const int *peers, int count);
 
 /* Handle a failure of Gloo with this code and gs_gloo_error_text(), in the operation `what` with `peer` (-1: with all).
- * If it is the first, find its cause and tell the others. Returns the first failure. */
+ * If it is the first failure, find its cause and tell the others. Returns the first failure. */
 gs_status gs_gloo_diagnose(gs_comm *, gs_gloo_code, int peer, const char *what);
 
 /* Fail with another rank's failure message if one has arrived; else GS_OK. For waits outside Gloo, in any thread. */

@@ -1,15 +1,15 @@
 /* End Gloo's waits when a connection breaks.
  *
- * When a connection breaks, Gloo 0.5.0 fails the operations queued for it, but forgets the one in the middle of its
- * message, which would wait until the timeout. Therefore a thread checks the connections 50 times a second while any
- * operation waits, and wakes all waits when a connection is broken:
+ * When a connection breaks, Gloo 0.5.0 fails the operations queued for it, but forgets an operation that is in the
+ * middle of its message and would wait until the timeout. Therefore a thread checks the connections 50 times a second
+ * while any operation waits, and wakes all waits when a connection is broken:
  *
  *     Gloo's collectives, and messages     begin, wait, end
  *     the watchdog                         tick ... tick ... tick, a connection is broken: wake all
  *
  * To detect a break, a receive that no one answers stays pending on each connection. It fails as soon as Gloo sees the
  * end of the connection: at once when the process at the other end dies, on any machine. (If a machine loses power,
- * only the timeout shows it.)
+ * only the timeout reveals it.)
  *
  * A timeout inside Gloo closes all connections, so the others would report this rank as lost. Therefore Gloo waits
  * without limit, and the watchdog wakes it at the deadline. The connections stay open, so the ranks can tell each other

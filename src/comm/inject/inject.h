@@ -12,14 +12,16 @@
  * including those before and after training. --link adds an operation before each message (a note), and GRADSUM_CHECK
  * one before each collective. If any fault is a drop, all ranks make collectives of messages (collectives.c).
  *
- * Operation 0 is the time before the processes of a training meet; `rank` is then the number of the process. kill,
+ * Operation 0 is the time before the processes of a training run meet; `rank` is then the number of the process. kill,
  * usage, stop and delay may strike there.
  *
- * `generation` is the generation of a launch with --elastic in which the fault strikes: 1 by default; "all": every one.
- * Ranks and operations are counted in that generation. With --restarts the fault strikes in each attempt.
+ * `generation` is the generation of a launch with --elastic in which the fault strikes: 1 by default, or "all" for
+ * every generation. Ranks and operations are counted in that generation. With --restarts the fault strikes in each
+ * attempt.
  *
- * A fault that strikes says so on standard error; for one that does not, the end of the run reports how many operations
- * its rank made. inject.c wraps the transport, below all other wrappers; without the variable it is absent. */
+ * A fault that strikes says so on standard error; for one that does not strike, the run reports at its end how many
+ * operations its rank made. inject.c wraps the transport, below all other wrappers; without the variable it is
+ * absent. */
 #pragma once
 
 #include <stdint.h>

@@ -169,7 +169,7 @@ static void fail_locked(gs_comm *c, gs_status code, const char *message, bool te
     atomic_fetch_sub(&s->waiting, 1);
 }
 
-/* Make every later call fail with `message`, here and, if `tell`, on all other ranks; the first message stays. */
+/* Make every later call fail with `message`, here and, if `tell`, on all other ranks; the first message is kept. */
 static void mpi_fail(gs_comm *c, gs_status code, const char *message, bool tell) {
     mpi_state *s = c->state;
     pthread_mutex_lock(&s->lock);
@@ -272,8 +272,8 @@ static gs_status mpi_wait(gs_comm *c, const gs_call *call, int peer, MPI_Request
 /* Messages over MPI. MPI_Isend requires that the data stay unchanged until they have left, but send must not wait for
  * the receiver. Therefore a copy is sent.
  *
- * Long messages (more than a few KiB) move only while both sides are inside a call of MPI. On the sender that is its
- * next call, which may be the one that frees the comm.
+ * Long messages (more than a few KiB) move only while both sides are inside a call of MPI. For the sender this is its
+ * next MPI call, which may be the one that frees the comm.
  */
 
 static int channel_of(const gs_envelope *e) {
@@ -285,7 +285,7 @@ static int tag_of(const gs_envelope *e) {
     return (e->from & mask) << TAG_BITS | (e->to & mask);
 }
 
-/* MPI counts bytes with int. */
+/* MPI counts bytes in an int. */
 static gs_status check_length(gs_comm *c, const gs_call *call, size_t bytes) {
     return bytes <= INT_MAX ? GS_OK : mpi_fail_call(c, call, "MPI sends less than 2 GiB in one message");
 }

@@ -161,7 +161,7 @@ static bool lacks_somebody(const probing *x) {
     return false;
 }
 
-/* Wait until all are there or one of them has waited long enough. The one that sees this first puts the roll. */
+/* Wait until all are there or one of them has waited long enough. The first rank that sees this puts the roll. */
 static gs_status wait_for_all(probing *x) {
     const double soon = gs_seconds() + SOON;
     bool told = x->end <= soon, all = false, there;

@@ -1,6 +1,6 @@
 /* Check the connections between the machines of a run in advance (`gradsum doctor --meet`), with one process on each:
  *
- *     1. all        meet like the ranks of a run (rendezvous/rendezvous.h), and tell their facts
+ *     1. all        meet like the ranks of a run (rendezvous/rendezvous.h), and exchange their facts
  *     2. roll       lists all machines, or those that have come when the first one has waited long enough
  *     3. all        connect pairwise, like the ranks of a run (mesh.h), and tell which machines they could not reach
  *     4. pairs      measure round trip and bandwidth, in rounds with one partner each, and tell the results

@@ -34,7 +34,7 @@ static const char *text_of(const char *name) {
     return text ? text : "";
 }
 
-/* Rank 0 holds a store at the first free one of several ports, at 127.0.0.1 if there is only one machine. */
+/* Rank 0 holds a store on the first free one of several ports; on 127.0.0.1 if there is only one machine. */
 static void set_endpoint(gs_rendezvous *r, const char *host, int port) {
     if (r->nodes == 1) host = "127.0.0.1";
     snprintf(r->endpoint, sizeof r->endpoint, strchr(host, ':') ? "tcp://[%s]:%d" : "tcp://%s:%d", host,
@@ -58,7 +58,7 @@ static gs_status from_mpirun(gs_rendezvous *r) {
 
 /* ---- torchrun, and others that set PyTorch's variables ---- */
 
-/* torchrun's own store listens at MASTER_PORT; ours listens at one of the next ports. */
+/* torchrun's own store listens on MASTER_PORT; ours listens on one of the next ports. */
 static gs_status from_torchrun(gs_rendezvous *r) {
     const char *run = getenv("TORCHELASTIC_RUN_ID"), *host = text_of("MASTER_ADDR");
     int port = 0, each = number_or("LOCAL_WORLD_SIZE", 1, PROCESSES, 0);

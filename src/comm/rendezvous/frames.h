@@ -49,7 +49,7 @@ typedef struct gs_frames {
 void gs_frames_begin(gs_frames *, const unsigned char key[GS_SECRET], const gs_hello *caller,
                      const gs_hello *listener, bool is_caller);
 
-/* False: none could be sent, or none arrived, before `until` (gs_awake_seconds), or the MAC is wrong. */
+/* False: no frame could be sent, or none arrived, before `until` (gs_awake_seconds); or the frame's MAC is wrong. */
 bool gs_frame_send(gs_frames *, gs_frame_kind, const void *body, size_t bytes, double until);
 bool gs_frame_receive(gs_frames *, double until);
 

@@ -136,7 +136,7 @@ static gs_status take_rank_info(gs_rendezvous_state *m, int rank, const char *va
     return GS_OK;
 }
 
-/* Fail like another rank. fault: its number (-1 unless it failed before it joined), its status, and the reason. */
+/* Fail like another rank. fault: that rank's number (-1 unless it failed before it joined), status and reason. */
 static gs_status fail_as(const gs_rendezvous *r, const char *fault) {
     int early = -1, status = GS_E_PEER, used = 0;
     sscanf(fault, "%d %d %n", &early, &status, &used);
@@ -146,7 +146,7 @@ static gs_status fail_as(const gs_rendezvous *r, const char *fault) {
     return gs_fail(code, "rank %d: rank %d failed before it joined: %s", r->rank, early, fault + used);
 }
 
-/* Put a fault. If there is already one under the same key, it stays, and this rank fails with it. */
+/* Put a fault. If the key already has a fault, that one stays, and this rank fails with it. */
 static gs_status put_fault(const gs_rendezvous_state *m, const char *key, int early, gs_status status,
                            const char *why) {
     char value[GS_STORE_VALUE];

@@ -1,11 +1,11 @@
 /* The rendezvous: processes find each other in a folder or at tcp://HOST:PORT; either is a store (store.h).
  *
- *     open        open the store, choose an address, and listen there
+ *     open        open the store, choose an address, and listen on it
  *     wait        put this rank's info, and get the infos of all others (rank_info.h)
  *     close       clean up, when all are connected or this process has failed
  *
- * A rank that fails before all have met tells why, and every other rank fails with the same sentence. If a rank ends
- * without a message, the store names it or, in a folder, later ranks do. Only for src/comm/.
+ * A rank that fails before all have met reports why, and every other rank fails with the same sentence. If a rank ends
+ * without a message, the store names that rank; in a folder, later ranks name it. Only for src/comm/.
  */
 #pragma once
 
@@ -25,7 +25,7 @@ typedef struct gs_rendezvous_state {
     gs_rank_info *all;
     bool *missing;
     int left;
-    /* This process has put its rank info; all have met (probe/probe.c sets it too); this process has failed. */
+    /* here: this rank's info is put; met: all have met (probe/probe.c sets it too); failed: this process has failed. */
     bool here, met, failed;
 } gs_rendezvous_state;
 

@@ -16,13 +16,13 @@ bool gs_route_default(char *address, size_t size);
 /* The numeric address and port of this end of a socket; false, "" and 0 if they are unknown. */
 bool gs_route_of(int socket, char *address, size_t size, int *port);
 
-/* A socket that listens at the first usable of these addresses, at `port` (0: any). -1: *error is an errno. */
+/* A socket that listens on the first usable one of these addresses, on `port` (0: any). -1: *error is an errno. */
 int gs_route_listen(const struct addrinfo *found, int port, int *error);
 
 /* The text " (eth0)" for an address of this machine, else "". Returns `text`. */
 const char *gs_route_interface(const char *address, char *text, size_t size);
 
-/* True if the address means the local machine on every machine. */
+/* True for an address that means the local machine on every machine. */
 bool gs_route_is_local(const char *address);
 
 /* If other machines cannot reach `host`: "127.0.1.1 (anna), where the ranks meet, is only this machine: ..."; else "".

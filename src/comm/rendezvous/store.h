@@ -29,7 +29,7 @@ bool gs_endpoint_is_folder(const char *text);
 
 /* ---- sockets ---- */
 
-/* Move all bytes; out: send them. False: the connection has ended, or the time `until` (gs_awake_seconds) has come. */
+/* Send (`out`) or receive all bytes. False: the connection has ended, or `until` (gs_awake_seconds) has come. */
 bool gs_socket_move(int socket, bool out, void *data, size_t bytes, double until);
 
 /* ---- stores ---- */
@@ -58,18 +58,18 @@ void gs_store_strangers(gs_store *, char *text, size_t size);
 const char *gs_store_address(const gs_store *);
 
 /* Say that this process is done; otherwise the others are told that it ended. The last rank removes a folder, unless
- * (met false) a rank has yet to read why another one failed. */
+ * `met` is false and a rank has yet to read why another one failed. */
 void gs_store_leave(gs_store *, bool met);
 
-/* Called by a launcher when its processes have ended: those of `count` ranks from `first` on, of `size` ranks in all.
- * Once all launchers have called it, the folder is removed, so that the next run finds no failure of this one. */
+/* Called by a launcher when its processes have ended: ranks `first` to first + count - 1, of `size` ranks in all. Once
+ * all launchers have called it, the folder is removed, so that the next run finds no failure of this one. */
 void gs_store_leave_folder(const char *folder, int size, int first, int count);
 void gs_store_free(gs_store *); /* NULL is allowed */
 
 /* The R in a name "what-R"; -1: the name has another form, or R is not a rank of this run. */
 int gs_rank_of_key(const char *name, const char *what, int size);
 
-/* ---- folder_store.c: these functions for a folder, for store.c, which frees it ---- */
+/* ---- folder_store.c: these functions for a folder; store.c calls them, and frees the folder store ---- */
 
 typedef struct gs_folder_store gs_folder_store;
 gs_status gs_folder_store_open(const gs_rendezvous *, gs_folder_store **out);

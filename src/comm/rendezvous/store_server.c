@@ -36,9 +36,9 @@ typedef struct client {
     gs_frames frames;            /* the socket is valid from the start */
     unsigned char proof[GS_MAC]; /* the proof that it must send */
     bool bye;                    /* it has said that it is done */
-    char rank[GS_STORE_KEY];     /* the key that it has put, such as "rank-1"; "" */
+    char rank[GS_STORE_KEY];     /* the key that it has put, such as "rank-1"; "": none yet */
     int shown;                   /* pairs that it has received */
-    double until;                /* it waits for new pairs until then; 0: it does not wait */
+    double until;                /* the end of its wait for new pairs; 0: it does not wait */
 } client;
 
 struct gs_store_server {

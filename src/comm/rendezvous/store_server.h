@@ -6,7 +6,7 @@
  *     put "rank-1", its rank info          ->
  *                                         <-   done; or: it is there already
  *     news?                                ->
- *                                         <-   the pairs that it has not seen, once there are any
+ *                                         <-   the pairs that the caller has not seen, once there are any
  *     bye                                  ->
  *
  * A caller is a stranger until it has proven that it knows the run's key. A stranger that has not done so within 2 s,

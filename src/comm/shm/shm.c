@@ -13,7 +13,7 @@
  *     rank 1       a1 -> stage         b = b0 + b1          a <- stage of rank 0
  *
  * A short array takes one barrier: it is put whole, and every rank sums all of it. Both methods add in rank order, so
- * all ranks get the same bits, and the same as with threads.
+ * all ranks get the same bits, which are also those of threads/threads.c.
  *
  * With N ranks and B bytes a rank copies (N - 1) / N B bytes out, reads B bytes to sum, from the stages and its own
  * array, and copies (N - 1) / N B bytes in.
@@ -51,7 +51,7 @@ enum {
 /* ---- memory that several processes of one machine share ----
  *
  * A memfd (Linux 3.17) is a file without a name, which another process opens as /proc/PID/fd/N. Unlike a file in
- * /dev/shm it cannot be left behind: it vanishes with the last process that uses it, even if that is killed.
+ * /dev/shm it cannot be left behind: it vanishes with the last process that uses it, even if that process is killed.
  */
 
 /* Address space; pages are allocated when they are reserved. */
@@ -155,7 +155,7 @@ static gs_status failure(const gs_shm *m) {
                    m->first + m->rank, m->noun);
 }
 
-/* Make every later call fail with this message; the first message stays. */
+/* Make every later call fail with this message; the first message is kept. */
 static void fail(gs_shm *m, gs_status code, const char *message) {
     gs_shm_header *h = m->header;
     int none = 0;
@@ -194,8 +194,8 @@ static bool is_awaited(const shm_wait *w, int rank) {
     return rank != w->shm->rank && (w->from < 0 || w->from == rank) && !w->is(w, rank);
 }
 
-/* Show this wait to the others. Done again whenever a sleeper wakes up, because several threads of a process may wait,
- * and one that finishes hides the process's waits. */
+/* Show this wait to the others. This is done again whenever a sleeper wakes up, because several threads of a process
+ * may wait, and one that finishes hides the process's waits. */
 static void show_waits(const shm_wait *w, double begin) {
     const gs_shm *m = w->shm;
     for (int r = 0; r < m->size; r++) {
@@ -350,8 +350,8 @@ static void compare(const gs_shm *m, const gs_call *call) {
  */
 
 /* The mailbox of a sender and a receiver, made by the first of them to need it. NULL: all mailboxes are taken. The key
- * contains both processes, since `from` and `to` alone are ambiguous: they are processes in a collective of processes,
- * else ranks of the world. */
+ * contains both processes, because `from` and `to` alone are ambiguous: in a collective of processes they are
+ * processes, otherwise ranks of the world. */
 static gs_shm_mailbox *mailbox_of(gs_shm *m, const gs_envelope *e, bool sends) {
     _Static_assert(GS_SHM_RANKS <= 1 << 8, "a process has 8 bits of the key");
     const uint64_t from = (uint64_t)(sends ? m->rank : e->peer), to = (uint64_t)(sends ? e->peer : m->rank);

@@ -69,7 +69,7 @@ typedef struct gs_shm {
     gs_shm_mailbox *mailboxes; /* [GS_SHM_MAILBOXES] */
     _Atomic uint64_t
         *waits; /* [size * size] when rank a began to wait for rank b, in ns (see waits.h); 0: it does not */
-    unsigned char *stage; /* rank 0's; rank r's follows r * 2 * half bytes later */
+    unsigned char *stage; /* rank 0's stage; that of rank r is r * 2 * half bytes further on */
     size_t half;          /* bytes of one half of a stage */
     int rank, size;
     int first; /* the number of rank 0 in messages; nonzero only in two_level/ */

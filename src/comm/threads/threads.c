@@ -25,9 +25,9 @@
  *
  * Messages that repeat, as in training steps, allocate no memory. The number of copies under way varies from run to
  * run, and its maximum may occur late. But it is the sum, over all ranks, of messages sent minus messages received, and
- * at each send of a rank the scheme alone determines this difference. Therefore one more copy is made whenever a rank
- * is further ahead than ever before, even if one is spare, so that after the first steps a spare copy is always there.
- * A rank that sends more than it receives has at most UNREAD copies for each of its mailboxes. Messages of very
+ * at each send of a rank the scheme alone determines that rank's difference. Therefore one more copy is made whenever a
+ * rank is further ahead than ever before, even if one is spare, so that after the first steps a spare copy is always
+ * there. A rank that sends more than it receives has at most UNREAD copies for each of its mailboxes. Messages of very
  * different lengths have separate pools; otherwise a barrier's byte could occupy a copy as long as an array.
  */
 #include "comm/transports.h"
@@ -115,7 +115,7 @@ static gs_status failure(const team *t) {
     return gs_fail(GS_E_PEER, "%s", t->message);
 }
 
-/* Make every later call fail with `message`; the first message stays. The caller holds the lock. */
+/* Make every later call fail with `message`; the first message is kept. The caller holds the lock. */
 static void fail_locked(team *t, const char *message) {
     if (!atomic_load(&t->failed)) {
         snprintf(t->message, sizeof t->message, "%s", message);
@@ -137,7 +137,7 @@ typedef struct waiting {
     const gs_comm *c;
     const gs_call *call; /* the waiting operation, for failure messages */
     unsigned barrier;
-    /* True for the barrier at the end of an operation that all have begun. It cannot last long, since all only move
+    /* True for the barrier at the end of an operation that all have begun. It cannot last long, because all only move
      * memory. Neither timeout nor failure ends it: a rank that left would take its buffers from the others. */
     bool leaving;
     const mailbox *box; /* of the message; NULL: a barrier */
@@ -169,7 +169,7 @@ static bool sleep_locked(team *t, double until) {
     return gs_awake_seconds() < until;
 }
 
-/* Fail: "rank 0: all_reduce of 5 f32: rank 1 ended without it", or which rank does not answer, and why (waits.h). */
+/* Fail with "rank 0: all_reduce of 5 f32: rank 1 ended without it", or say who does not answer, and why (waits.h). */
 static void give_up_locked(const waiting *w, bool gone) {
     team *t = w->c->state;
     const size_t n = (size_t)t->size;
@@ -199,8 +199,8 @@ static void give_up_locked(const waiting *w, bool gone) {
     free(age);
 }
 
-/* Show this wait to the others. Done again at each look, because several threads of a rank may wait (async.c), each for
- * its own peer. True: an awaited rank has left. */
+/* Show this wait to the others. This is done again at each look, because several threads of a rank may wait (async.c),
+ * each for its own peer. True: an awaited rank has left. */
 static bool show_locked(const waiting *w, double begin) {
     team *t = w->c->state;
     bool gone = false;

@@ -61,7 +61,7 @@ static gs_status all_gather(member *m, const gs_call *call, const void *mine, un
 }
 
 /* The leader's memory for a collective; NULL in the other threads. A caller's buffer would not do, because transfers
- * between the processes may still use the memory after a failure. It is kept for the next collective. */
+ * between the processes may still use the memory after a failure. The memory is kept for the next collective. */
 static gs_status leaders_memory(member *m, const gs_call *call, size_t bytes, void **out) {
     *out = NULL;
     if (!m->levels.leaders) return GS_OK;

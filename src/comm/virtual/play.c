@@ -385,7 +385,7 @@ static void hand_back(gs_virtual *v, const gs_virtual_list *l, const together *g
     for (int r = 0; r < g->ranks; r++) v->line[r].busy[1] += sum[r];
 }
 
-/* Execute a list with all ranks at its beginning. If memory is short they stay there, and are played one by one. */
+/* Execute a list when all ranks are at its beginning. If memory is short they stay there, and are played one by one. */
 static void go_through(gs_virtual *v, const gs_virtual_list *l) {
     const size_t n = (size_t)v->ranks;
     const int line = v->cluster.hosts == 1;
@@ -426,7 +426,7 @@ static bool is_in_turns(const gs_virtual_list *l) {
     return i > 0 && i == l->moves;
 }
 
-/* No rank can continue alone: if all wait for one list, execute it; release those that wait. False: none waits. */
+/* If no rank can continue alone and all wait for one list, execute it; release those that wait. False: none waits. */
 static bool go_together(gs_virtual *v) {
     const gs_virtual_list *l = v->rank[0].meets;
     bool all = l && is_in_turns(l), any = false;

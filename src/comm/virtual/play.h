@@ -2,8 +2,8 @@
  * scripts and the cluster's numbers.
  *
  * Links are those of link.h, with the same meaning as in gs_comm_linked_create. A message of b bytes occupies its
- * sender's outgoing line for beta b and, alpha later, its receiver's incoming line for as long; a sender does not wait.
- * The difference is who owns a line:
+ * sender's outgoing line for beta b and, alpha later, its receiver's incoming line for the same time; a sender does not
+ * wait. The difference is who owns a line:
  *
  *     host 0                         host 1
  *     rank 0 --+                 +-- rank 2          between hosts: one line out and one in for each host, which
@@ -15,9 +15,9 @@
  * of arrival. Of two messages at the same time, the lower rank's goes first.
  *
  * One rank runs at a time, until it needs a message that has not been sent. A message for a shared line waits until no
- * rank can continue; then the earliest one passes. No earlier message can appear afterwards: the ranks that it wakes
- * continue at a later time (Chandy and Misra's conservative simulation, with one process). Ranks that share a list but
- * no line execute it together, which is much faster and gives the same numbers.
+ * rank can continue; then the earliest such message passes. No earlier message can appear afterwards: the ranks that it
+ * wakes continue at a later time (Chandy and Misra's conservative simulation, with one process). Ranks that share a
+ * list but no line execute it together, which is much faster and gives the same numbers.
  *
  * Times are whole picoseconds in doubles. Sums are exact up to 2^53 ps, or 2.5 hours, so equal ranks stay equal.
  */
@@ -51,8 +51,8 @@ typedef struct gs_virtual_list {
     int ranks; /* N */
     uint32_t moves;
     gs_virtual_move *move;
-    /* [N] for a shared list, in which ranks and parts are counted from the executing rank, modulo N: by part, the bytes
-     * of its message, and of its floats. NULL: the list of one rank */
+    /* [N] in a shared list, where ranks and parts are counted from the executing rank, modulo N: for each part, the
+     * bytes of its message, and those of its floats. NULL: the list belongs to one rank */
     const size_t *message, *added;
 } gs_virtual_list;
 
@@ -68,9 +68,9 @@ typedef struct gs_virtual_cluster {
 typedef enum gs_virtual_op {
     GS_VIRTUAL_LAYERS, /* forward or backward of layers takes `seconds` */
     GS_VIRTUAL_UPDATE, /* the update takes `seconds` */
-    /* Jobs of a rank's second thread, done in the order in which the first one gives them. Lists and messages outside
-     * jobs wait until all jobs are done. */
-    GS_VIRTUAL_ASK,   /* gives a job: the items up to its NOTE. It cannot begin before that */
+    /* Jobs of a rank's second thread, done in the order in which the first thread gives them. Lists and messages
+     * outside jobs wait until all jobs are done. */
+    GS_VIRTUAL_ASK,   /* gives a job: the items up to its NOTE. The job cannot begin earlier */
     GS_VIRTUAL_NOTE,  /* the end of the job; its time is noted in `slot`, below GS_VIRTUAL_SLOTS */
     GS_VIRTUAL_AWAIT, /* wait for the time noted in `slot` */
     GS_VIRTUAL_JOIN,  /* wait for all jobs */
@@ -84,7 +84,7 @@ typedef struct gs_virtual_item {
     int slot, stride, peer;
     double seconds;
     size_t bytes;
-    const gs_virtual_list *list; /* [ranks of the group], or [1] that they share */
+    const gs_virtual_list *list; /* [ranks of the group], or [1] if they share it */
     int kind;                    /* for the caller's watch */
 } gs_virtual_item;
 
@@ -105,7 +105,7 @@ typedef struct gs_virtual_account {
     double sent[2];       /* bytes: to other hosts, and within its own */
 } gs_virtual_account;
 
-/* The lines of a host: seconds of the last gs_virtual_play in which they carried messages out of it, and into it. */
+/* The lines of a host: how many seconds of the last gs_virtual_play they carried messages out of it, and into it. */
 typedef struct gs_virtual_line {
     double busy[2];
 } gs_virtual_line;
