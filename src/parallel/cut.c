@@ -14,7 +14,8 @@ void gs_pipeline_flops(const gs_layer *net, double *cost) {
     }
 }
 
-/* Find the slices that make up runs: slice i is children point[i] .. point[i + 1] - 1. Returns their number. */
+/* Find the slices of which runs consist: slice i is the children point[i] .. point[i + 1] - 1. Returns the number of
+ * slices. */
 static int cut_points(const gs_layer *net, int *point) {
     int count = 0;
     bool learns = false;
@@ -36,8 +37,8 @@ static double cost_of(const double *cost, int first, int last) {
     return sum;
 }
 
-/* best[r][u] describes the best cut of the first u slices into r + 1 runs: the cost of its most expensive run, and the
- * slice at which its last run begins. */
+/* best[r][u] describes the best cut of the first u slices into r + 1 runs: the cost of the cut's most expensive run,
+ * and the slice at which its last run begins. */
 typedef struct best {
     double cost;
     int from;
@@ -89,7 +90,8 @@ static bool is_cut_point(const int *point, int slices, int layer) {
     return false;
 }
 
-/* Read a list of numbers such as "3,6" into layer, which has room for GS_RUNS. Returns their count; -1: no list. */
+/* Read a list of numbers such as "3,6" into layer, which has room for GS_RUNS. Returns their count; -1: the text is no
+ * such list. */
 static int read_list(const char *list, int *layer) {
     int count = 0;
     for (const char *at = list;; at++) {

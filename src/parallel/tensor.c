@@ -181,8 +181,8 @@ static void cut(gs_param *p, gs_cut how, int blocks, int whole) {
     p->cut_whole = whole;
 }
 
-/* The plain plan counts this rank's tokens; at the output of a linear layer that gathers or scatters tokens, the number
- * differs. Then record how the parameters, weight first, are cut. */
+/* The plain plan counts this rank's tokens; at the output of a linear layer that gathers or scatters tokens, their
+ * number differs and is corrected here. Then record how the parameters, weight first, are cut. */
 static gs_status plan_part(gs_layer *l, gs_shape in) {
     const gs_layer_shard *p = l->shard;
     const bool rows = p->role == GS_TENSOR_ROWS, inside = rows || p->role == GS_TENSOR_INNER;

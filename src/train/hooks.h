@@ -37,7 +37,7 @@ gs_status gs_read_weights(gs_worker *, gs_result *result);
 /* Any function may be NULL. */
 typedef struct gs_hook {
     gs_status (*create)(gs_worker *);                     /* before gs_prepare_steps */
-    gs_status (*model)(const gs_worker *, gs_layer *net); /* the worker has created net: its stage or replica */
+    gs_status (*model)(const gs_worker *, gs_layer *net); /* net has been created: a stage or replica */
     gs_status (*book)(gs_worker *);  /* after gs_prepare_steps: allocates memory; a dry run also calls it */
     gs_status (*begin)(gs_worker *); /* all workers are ready for the first step */
     gs_status (*before_step)(gs_worker *);

@@ -113,8 +113,8 @@ gs_status gs_gradient(gs_worker *);
 #define GS_ASKS_FOR_CHECKPOINT (1.0f / 4096)
 #define GS_SAYS_CHECKPOINT 0.5f
 
-/* What this worker adds to GS_STAT_STOP in step `done` (from 1): a request to stop, or its hooks' requests
- * (persist/checkpoint.h). Call this once per step. */
+/* What this worker adds to GS_STAT_STOP when `done` steps, including the current one, are complete: a request to stop,
+ * or its hooks' requests (persist/checkpoint.h). Call this once per step. */
 float gs_wishes(const gs_worker *, uint64_t done);
 
 /* Write the requests of this worker and its tensor group (to stop, or for a checkpoint) into the counts, whose sum then
