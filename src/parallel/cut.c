@@ -14,8 +14,7 @@ void gs_pipeline_flops(const gs_layer *net, double *cost) {
     }
 }
 
-/* Find the slices of which runs consist: slice i is the children point[i] .. point[i + 1] - 1. Returns the number of
- * slices. */
+/* Find the slices of which runs consist: slice i is the children point[i] .. point[i + 1] - 1. Returns their number. */
 static int cut_points(const gs_layer *net, int *point) {
     int count = 0;
     bool learns = false;
@@ -90,8 +89,7 @@ static bool is_cut_point(const int *point, int slices, int layer) {
     return false;
 }
 
-/* Read a list of numbers such as "3,6" into layer, which has room for GS_RUNS. Returns their count; -1: the text is no
- * such list. */
+/* Read a list of numbers such as "3,6" into layer, which has room for GS_RUNS. Returns their count; -1: no list. */
 static int read_list(const char *list, int *layer) {
     int count = 0;
     for (const char *at = list;; at++) {

@@ -1,5 +1,4 @@
-/* dropout on this rank's tokens of each sequence. In the whole batch, other ranks' tokens lie between those of this
- * rank. */
+/* dropout on this rank's tokens of each sequence. In the whole batch, other ranks' tokens lie between these. */
 #include "parallel/tensor.h"
 
 typedef gs_status (*pass_fn)(gs_layer *, const gs_pass *, gs_mem in, gs_mem *out);

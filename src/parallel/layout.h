@@ -69,8 +69,7 @@ typedef struct gs_groups {
 } gs_groups;
 
 /* If the layout has only replicas, GS_DP is the world's comm, whose collectives may be a transport's own. Otherwise
- * GS_DP is a subset of the world's comm (comm/split.h), as GS_TP and GS_PP always are. The collectives of such a subset
- * consist of messages, and give the same bits over all transports. Free the groups even after a failure.
- * GS_E_MEMORY. */
+ * GS_DP is a subset of the world's comm (comm/split.h), as GS_TP and GS_PP always are. A subset's collectives consist
+ * of messages, and give the same bits over all transports. Free the groups even after a failure. GS_E_MEMORY. */
 gs_status gs_groups_create(gs_comm *world, gs_layout, gs_groups *);
 void gs_groups_free(gs_groups *);

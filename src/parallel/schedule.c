@@ -145,9 +145,8 @@ gs_instruction gs_instruction_sent(const gs_pipeline *p, const gs_instruction *r
 
 /* ---- the schedules: each calls forward and backward in the order of the stage's list ---- */
 
-/* The i-th forward pass of a stage. The first p micro-batches go through its first chunk, then through its second, and
- * so on; then the next p micro-batches follow. Backward visits the chunks from last to first. With one chunk, pass i is
- * micro-batch i. */
+/* The i-th forward pass of a stage. The first p micro-batches go through its first chunk, then its second, and so on;
+ * then the next p follow. Backward visits the chunks from last to first. With one chunk, pass i is micro-batch i. */
 static void ith_forward(const gs_pipeline *p, int stage, int i, gs_instructions *out) {
     const int round = p->stages * p->chunks, k = i / round * p->stages + i % p->stages;
     gs_then_forward(out, p, stage, k, i % round / p->stages);
@@ -182,9 +181,8 @@ static gs_status eager(const gs_pipeline *p, int stage, gs_instructions *out) {
     return alternate(p, stage, 2 * (p->stages - 1 - stage), out);
 }
 
-/* 1f1b over passes through chunks. Micro-batch 0 reaches the last chunk of stage s after (v - 1) p passes in that
- * stage. It returns there 2 (p - 1 - s) passes later, because forward and backward alternate. If m = p, all
- * micro-batches go forward first. */
+/* 1f1b over passes through chunks. Micro-batch 0 reaches the last chunk of stage s after (v - 1) p passes there. It
+ * returns 2 (p - 1 - s) passes later, because forward and backward alternate. If m = p, all go forward first. */
 static gs_status interleaved(const gs_pipeline *p, int stage, gs_instructions *out) {
     const int runs = p->micro_batches * p->chunks,
               ahead = 2 * (p->stages - 1 - stage) + (p->chunks - 1) * p->stages;

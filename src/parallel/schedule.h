@@ -125,8 +125,7 @@ void gs_instructions_free(gs_instructions *);
 enum { GS_ALL_CHUNKS = -1 };
 
 /* The maximum number of micro-batches that are alive in this chunk at the same time. With GS_ALL_CHUNKS, the maximum
- * for all chunks together. As chunks reach their maxima at different times, this is less than the sum of their
- * maxima. */
+ * for all chunks together. This is not the chunks' sum: they reach their maxima at different times. */
 int gs_instructions_alive(const gs_instructions *, int chunk);
 
 /* The share of time lost to the bubble if all stages are equally fast, by the formula above. */

@@ -9,9 +9,8 @@
  *     rank 1   tokens t/2..    layer_norm /               \ linear ... linear /                  \ dropout, +
  *
  * The all-reduce at the end of a pair becomes a reduce-scatter, and an all-gather at the pair's beginning gives all
- * tokens to all ranks; in backward the two are swapped. Together they send as much as the all-reduce. To compute its
- * dw, a pair's first layer gathers x again in backward instead of keeping all of it, which sends another (T - 1) / T of
- * x.
+ * ranks all tokens; in backward the two are swapped. Together they send as much as the all-reduce. To compute its dw, a
+ * pair's first layer gathers x again in backward instead of keeping it all. This sends another (T - 1) / T of x.
  *
  * The gradients of weights are sums over tokens:
  *     layer_norm   each rank sums over its tokens, and the group sums these parts: 2 c numbers. With `leaves` the sum

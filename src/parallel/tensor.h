@@ -2,9 +2,8 @@
  *
  *     y = f(x w1^T + b1) w2^T + b2         f: element-wise layers, or attention
  *
- * Rank r of T holds some rows of w1 and b1, which compute some of the first layer's outputs, and the columns of w2 that
- * multiply these outputs. f needs no other rank's outputs, so one sum at the end of the pair suffices in forward, and
- * one in backward:
+ * Rank r of T holds some rows of w1 and b1, which compute some of the first layer's outputs, and w2's columns for
+ * these. f needs no other rank's outputs, so one sum at the end of the pair suffices in forward, and one in backward:
  *
  *                rank 0    x -> w1 rows 0..   -> f -> w2 columns 0..  \
  *                                                                      +  -> + b2 = y      forward: all-reduce of y
@@ -18,10 +17,9 @@
  * weights, and of b2, are the same on all ranks and need no sum.
  *
  * Order of addition. A group divides two sums: over the inputs of w2 in forward, and over the outputs of w1 in
- * backward. With `leaves` each of these is cut into that many neighbouring ranges, whose sums are added in one binary
- * tree, neighbours first. A lone worker adds the whole tree; each of T ranks adds a subtree, and the group adds the
- * levels above (gs_tensor_group.sum must add neighbours first). The bits thus do not depend on T. See linear_tree_* in
- * backend.h.
+ * backward. With `leaves` each sum is cut into that many neighbouring ranges, whose sums are added in a binary tree,
+ * neighbours first. A lone worker adds the whole tree; each of T ranks adds a subtree, and the group adds the levels
+ * above (gs_tensor_group.sum must add neighbours first). So the bits do not depend on T: linear_tree_* in backend.h.
  *
  * Convolutions: a rank holds some output channels of a pair's first convolution, and the same channels as inputs of the
  * second. Pooling layers and batch_norm between them compute each channel separately. Ranks may hold different numbers
@@ -57,9 +55,8 @@ typedef enum gs_tensor_role {
     GS_TENSOR_TOKENS,     /* in no pair, with some tokens of each sequence */
 } gs_tensor_role;
 
-/* Additional data of a layer that is a shard. `ops` is a copy of the plain layer's functions, which know nothing of
- * groups, with some functions replaced: plan shrinks the layer; forward and backward communicate, and most of them call
- * the plain functions. */
+/* Additional data of a layer that is a shard. `ops` is a copy of the plain layer's functions, which ignore groups, with
+ * some replaced: plan shrinks the layer; forward and backward communicate, and most call the plain ones. */
 typedef struct gs_layer_shard {
     const gs_tensor_group *group; /* not owned */
     gs_tensor_role role;
@@ -75,10 +72,9 @@ static inline gs_tensor_role gs_tensor_role_of(const gs_layer *l) {
     return l->shard ? l->shard->role : GS_TENSOR_WHOLE;
 }
 
-/* Call this before plan. Turns the net's pairs of layers into shards, with group->outputs also the layers of its
- * vocabulary, and with group->sequence all other layers too. A pair lies in one sequence, and none of its layers draws
- * random numbers, as dropout does. plan then refuses sizes that are not divisible: GS_E_SHAPE. `group` must outlive the
- * net. GS_E_MEMORY. */
+/* Call this before plan. Turns the net's pairs of layers into shards, with `outputs` also its vocabulary's layers, and
+ * with `sequence` all others. A pair lies in one sequence, and none of its layers draws random numbers, as dropout
+ * does. plan then refuses sizes that are not divisible: GS_E_SHAPE. `group` must outlive the net. GS_E_MEMORY. */
 gs_status gs_tensor_divide(gs_layer *net, const gs_tensor_group *group);
 
 /* The number of divided pairs in a net, plus 1 if its outputs are divided. */
@@ -131,8 +127,7 @@ gs_mem gs_tensor_partial(const gs_layer *l, gs_mem x);
 gs_status gs_tensor_sum_to(const gs_layer *, const gs_pass *, gs_shape shape, gs_mem partial, gs_mem b,
                            gs_mem x);
 
-/* The maximum number of floats per sample that the layer's ranks sum or gather at once. half: count only 16-bit
- * arrays. */
+/* The maximum number of floats per sample that the layer's ranks sum or gather at once. half: only 16-bit arrays. */
 size_t gs_tensor_floats(const gs_layer *, bool half);
 
 /* Call this after gs_layer_bind. Allocates memory in the root's arena for sums and for all tokens. GS_E_MEMORY. */

@@ -6,7 +6,7 @@
  *     train --checkpoint DIR --checkpoint-every 100 --keep 3
  *     train --resume DIR --checkpoint DIR               continues with step 218, and reaches the same bits
  *
- * A checkpoint is due N steps or some seconds after the last one, when any process of the run receives SIGUSR1
+ * A checkpoint is due every N steps (or some seconds after the last one), when any process of the run receives SIGUSR1
  * (gs_checkpoint_requested), and at the end, even if a signal ends the run. All workers must take it after the same
  * step, because each may hold only a part of the state. Rank 0 decides when a checkpoint is taken, and tells the others
  * through the counts that each step sums anyway. The same counts carry requests to stop (GS_STAT_STOP):

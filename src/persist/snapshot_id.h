@@ -1,5 +1,4 @@
-/* Determines the step after which a new generation continues. Each process announces its snapshots, so that all reach
- * the same result. */
+/* Determines the step after which a new generation continues. Each process announces its snapshots, so all agree. */
 #pragma once
 
 #include <stdint.h>
@@ -19,13 +18,11 @@ typedef struct gs_snapshot_id {
     char hash[GS_SNAPSHOT_HASH]; /* SHA-256 of the state */
 } gs_snapshot_id;
 
-/* Of a process's GS_SNAPSHOTS ids, the one with the last step, or the one with the given step; NULL: there is none
- * (snapshots.c). */
+/* Of a process's GS_SNAPSHOTS ids, the one with the last step, or with the given step; NULL: there is none. */
 const gs_snapshot_id *gs_snapshot_id_newest(const gs_snapshot_id *of);
 const gs_snapshot_id *gs_snapshot_id_of_step(const gs_snapshot_id *of, uint64_t step);
 
-/* all[size * GS_SNAPSHOTS]: the ids of process 0, then of process 1, and so on; those of a new process are not valid.
- * *step: the last step that all survivors hold. *first: the first survivor, which sends its state to the new processes;
- * -1: none, so the run starts anew. GS_E_DIFFER: a survivor has no copy of that step, or its state differs from the
- * other survivors'. */
+/* all[size * GS_SNAPSHOTS]: the ids of process 0, then of process 1, and so on; a new process has no valid ids. *step:
+ * the last step that all survivors hold. *first: the first survivor, which sends its state to the new processes; -1:
+ * none, so the run starts anew. GS_E_DIFFER: a survivor has no copy of that step, or a different state. */
 gs_status gs_snapshots_agree(const gs_snapshot_id *all, int size, uint64_t *step, int *first);

@@ -10,8 +10,7 @@
  * Each step sums over all ranks, so no rank ends step k + 1 before all have ended step k. Survivors are therefore at
  * most one step apart, and copies of the last two steps suffice. A copy holds the weights, batch_norm's statistics, the
  * optimiser's vectors and the loss scale. The step determines the position in the epoch (train/state.h). At each
- * rendezvous survivors compare the SHA-256 of their copies. This costs the memory for two copies, and in each step the
- * time to make one.
+ * rendezvous survivors compare the SHA-256 of their copies. Cost: memory for two copies, and time for one in each step.
  *
  * Each process must hold the whole state: one worker per process, with --sync allreduce or --exact.
  */

@@ -48,10 +48,9 @@ static inline size_t gs_together(const gs_batch_norm_groups *g) {
 gs_status gs_check_batch_norm(const struct gs_settings *, const struct gs_dataset *train_set, int workers);
 
 /* *most: the maximum number of samples that a worker computes at once: micro_batch, or a default, which is smaller for
- * large samples. The default depends only on the model, not on the number of workers, because a different cut of the
- * batch changes the bits of the gradients. If a layer computes batch statistics, the cut changes more than the bits.
- * The size of samples is then ignored, and the limit for statistics of the global batch is higher. `in`: the shape of a
- * sample. */
+ * large samples. The default depends only on the model, not on the number of workers, because a different cut changes
+ * the bits of the gradients. If a layer computes batch statistics, the cut changes more than bits. The size of samples
+ * is then ignored, and for statistics of the global batch the limit is higher. `in`: the shape of a sample. */
 gs_status gs_largest_micro_batch(const struct gs_settings *, gs_shape in, size_t *most);
 
 /* True if this worker's passes share statistics with other workers, or with its other virtual shards. */

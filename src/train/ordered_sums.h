@@ -1,8 +1,7 @@
 /* --exact: bitwise equal weights for 1, 2, 4 and 8 workers.
  *
  * Floating-point addition is not associative: (a + b) + c and a + (b + c) round differently. N workers therefore
- * compute the same bits as one worker only if all numbers are added in the same order for any N. Two things fix that
- * order:
+ * compute the bits of one worker only if all numbers are added in the same order for any N. Two things fix it:
  *
  * 1. The global batch is cut into 8 virtual shards. The gradient of each is computed alone, by operators that see the
  *    same samples in the same shapes, on one CPU thread (splitting a product over threads also changes the order of its
@@ -17,14 +16,12 @@
  *                                     \                 /
  *                                      `-----  0..7  --'
  *
- * Each of N workers holds a subtree of 8 / N neighbouring leaves and adds them by itself: two workers hold 0..3 and
- * 4..7, four hold pairs, eight hold single leaves. The levels above are rounds of recursive doubling
- * (sync/recursive_doubling.c; for --zero see reducers/zero.c): in round k worker r exchanges its sum with worker r xor
- * 2^k, its neighbour in the tree, and both add the two sums. a + b and b + a have the same bits, so all workers obtain
- * the same sum.
+ * Each of N workers adds a subtree of 8 / N neighbouring leaves by itself: two workers hold 0..3 and 4..7, four hold
+ * pairs, eight hold single leaves. The levels above are rounds of recursive doubling (sync/recursive_doubling.c; for
+ * --zero see reducers/zero.c): in round k worker r exchanges its sum with worker r xor 2^k, its neighbour in the tree,
+ * and both add the two sums. a + b and b + a have the same bits, so all workers obtain the same sum.
  *
- * A worker computes its leaves one after another. Each is added to the sums that are waiting for it, like a carry in a
- * binary number:
+ * A worker computes its leaves in order. Each is added to the sums that wait for it, like a carry in a binary number:
  *
  *     after leaf 0: level 0 holds 0
  *     after leaf 1: level 1 holds 0+1

@@ -6,8 +6,7 @@
 #include <stdint.h>
 #include "comm/comm.h"
 
-/* The class of the largest of `classes` logits; if several are equal, the first. A NaN counts as largest, as in
- * PyTorch. */
+/* The class of the largest of `classes` logits; of equal ones, the first. A NaN counts as largest, as in PyTorch. */
 int gs_largest_logit(const float *logits, int classes);
 
 /* The rank of `label` among the logits; 0: it is gs_largest_logit. Of equal logits the lower class comes first; a NaN

@@ -1,11 +1,9 @@
-/* Reducers turn a step's gradients into one sum over the replicas, and decide which part of the sum each worker then
- * holds.
+/* Reducers turn a step's gradients into one sum over the replicas, and decide which part of it each worker then has.
  *
  *     reducers/all_reduce.c  the whole sum, by a scheme, after backward; with --bucket during backward (overlap.h)
  *     reducers/zero.c        one part for each worker: ZeRO 1, 2 and 3
  *
- * With --exact both add in the order of a tree (ordered_sums.h). A step calls a reducer's functions as follows
- * (step.c):
+ * With --exact both add in the order of a tree (ordered_sums.h). A step calls the functions as follows (step.c):
  *
  *     for each leaf k:
  *         gs_gradient         dw of a part of the batch

@@ -28,8 +28,7 @@ extern const char *const gs_phase_names[GS_PHASES]; /* "data", "forward", ... */
 /* The time from the end of one step to the end of the next: the median of the last GS_STEP_TIMES such times.
  *
  * Other load on the machine makes individual steps slower, never faster. It raises the mean, and so do the first steps
- * after a pause. The median hardly changes as long as most steps are undisturbed, so benchmarks usually report the
- * median. */
+ * after a pause. The median hardly changes as long as most steps are undisturbed, so benchmarks usually report it. */
 enum { GS_STEP_TIMES = 1024 };
 
 /* All zero: no step yet. */
@@ -206,8 +205,7 @@ typedef struct gs_result {
     char busy[200];           /* a sentence: the machine was too busy for valid times; "": it was not */
     gs_worker_report *worker; /* training: one per rank in all processes; otherwise NULL */
     gs_staleness staleness;   /* on rank 0 with --sync async; otherwise empty */
-    /* eval: fraction of samples whose label is among the GS_TOP likeliest classes; NaN if there are no more than GS_TOP
-     * classes. */
+    /* eval: fraction of samples whose label is among the GS_TOP likeliest classes; NaN if there are no others */
     double top_accuracy;
     int classes;             /* eval: outputs of the model */
     gs_class_names names;    /* eval: names of the test set's classes */

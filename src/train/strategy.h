@@ -47,9 +47,8 @@ typedef struct gs_strategy {
 
     /* ---- for a strategy whose workers hold only the layers of their own stage; otherwise NULL ---- */
 
-    /* worker->model is created with weights only (max_batch 0), and `create` divides these. `score` passes
-     * worker->input forward through all stages. *scored: true on the last stage, whose model's stats then hold the
-     * loss. */
+    /* worker->model is created with weights only (max_batch 0), which `create` divides. `score` passes worker->input
+     * forward through all stages. *scored: true on the last stage, whose model's stats then hold the loss. */
     gs_status (*score)(gs_worker *, const gs_pass *, bool *scored);
     /* Model i of the models that contain this worker's layers; NULL: there are no more. */
     gs_model *(*model)(const gs_worker *, int i);
@@ -117,8 +116,7 @@ gs_status gs_gradient(gs_worker *);
  * or its hooks' requests (persist/checkpoint.h). Call this once per step. */
 float gs_wishes(const gs_worker *, uint64_t done);
 
-/* Write the requests of this worker and its tensor group (to stop, or for a checkpoint) into the counts, whose sum then
- * tells all workers. */
+/* Write this tensor group's requests (to stop, or for a checkpoint) into the counts, whose sum tells all workers. */
 gs_status gs_tell_wish_to_stop(gs_worker *);
 
 /* Read the counts that follow the gradients. */

@@ -65,8 +65,7 @@ void gs_sweep_free(gs_sweep *);
 /* ---- all seeds of one batch: the median, and the spread over the seeds ----
  *
  * In a median, a run that never reached the target counts as needing more steps than any other: the median of 5 seeds
- * is "never" if 3 of them never reached it. A median over only the runs that did would favour the batch that fails most
- * often. */
+ * is "never" if 3 of them never reached it. A median over only the others would favour the batch that fails most. */
 
 /* For an even number of values, the median is the mean of the middle two. */
 typedef struct gs_spread {

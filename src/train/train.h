@@ -45,8 +45,7 @@ typedef struct gs_slow {
 /* --jitter 3:20ms@5%: worker 3 pauses for 20 ms in 5 % of its steps, like a machine that is sometimes busy with other
  * work. (--slow delays a worker in every step.)
  *
- * The steps are drawn using the seed, the worker and the step: they are the same in every run, for any number of
- * workers.
+ * The seed, the worker and the step decide, so the pauses are the same in every run, for any number of workers.
  */
 enum { GS_PAUSES = 8, GS_JITTER_TEXT = 768 /* maximum size of a jitter's text, in bytes */ };
 
@@ -213,9 +212,8 @@ typedef struct gs_ranking {
 } gs_ranking;
 
 /* Compute loss and accuracy over a whole data set, and `ranking` unless it is NULL. Each worker computes its part, and
- * only the final counts are summed. The blocks into which the set is cut do not depend on the number of workers, and a
- * block's bits do not depend on the number of threads, so the result is the same for any number of workers and
- * threads. */
+ * only the final counts are summed. The set's blocks do not depend on the number of workers, and a block's bits do not
+ * depend on the number of threads, so the result is the same for any number of workers and threads. */
 gs_status gs_evaluate(gs_worker *, const gs_dataset *, gs_score *, gs_ranking *ranking);
 
 /* Write the logits of this worker's blocks to their rows of the array (count, classes) for the whole data set. */
@@ -229,8 +227,8 @@ gs_status gs_agree(gs_worker *, bool *found_by_all);
 gs_status gs_train_epochs(gs_worker *, gs_result *);
 
 /* A resumed run that has already done all its steps is only tested and saved; train_loss is NaN. GS_E_USAGE: settings
- * are out of range or do not work together. On failure the message names the worker, and result->steps is the number of
- * steps done or, if the run diverged, the step at which it did. If only saving failed, the result is complete: its
+ * are out of range or do not work together. On failure the message names the worker, and result->steps counts the steps
+ * done or, if the run diverged, names the step at which it did. If only saving failed, the result is complete: its
  * weights are not NULL. */
 gs_status gs_train(const gs_settings *, const gs_observer *, gs_result *);
 

@@ -1,8 +1,7 @@
 /* --bucket KB: sums of gradients begin while backward is still running.
  *
  * Backward runs from the last layer to the first, and the gradients are stored in one flat array in the order of the
- * layers. The gradients at the end of the array are therefore final first. A thread sums them while the worker
- * continues:
+ * layers. The end of the array is therefore final first, and a thread sums it while the worker continues:
  *
  *     gradients    | layer 0 | layer 1 | layer 2 | layer 3 | counts |
  *                  | bucket 2|     bucket 1      |     bucket 0     |
@@ -37,13 +36,11 @@
 
 typedef struct gs_overlap gs_overlap;
 
-/* Create worker->reducer_state: cut the worker's gradients by settings->bucket, and start the thread that sums them.
- * Backward then reports final gradients to it. worker->sync must exist before the first bucket is released, for sums of
- * worker->sync_most floats. */
+/* Create worker->reducer_state: cut the worker's gradients by settings->bucket, and start a thread, to which backward
+ * reports final gradients. worker->sync must exist before the first release, for sums of worker->sync_most floats. */
 gs_status gs_overlap_create(gs_worker *);
 
-/* End the thread. NULL is allowed. After a failure, abort the comm first; otherwise the thread waits until it times
- * out. */
+/* End the thread. NULL is allowed. After a failure, abort the comm first, or the thread waits for the time-out. */
 void gs_overlap_free(gs_overlap *);
 
 /* Hand over the remaining buckets, wait until all are summed, and copy them back to the device. If a sum fails in the
