@@ -2,7 +2,7 @@
  *
  * Cuts lie between children of the outermost sequence, and only before a child with parameters. A relu, pooling or
  * dropout thus stays with the layer before it, so that one operator can still compute both (layer/sequential.c). The
- * best cut minimizes the cost of the most expensive run; of equals, the one with the longest first runs. A layer's cost
+ * best cut minimizes the cost of the most expensive run and, among equals, has the longest first runs. A layer's cost
  * is either measured (predict/times.h) or its FLOPs per sample, forward and backward. FLOPs ignore memory traffic: in
  * resnet20 a block of the first third takes about 1.15 times as long as a block of the last, with the same FLOPs.
  */

@@ -106,7 +106,7 @@ struct gs_virtual_shards {
     shard shard[GS_EXACT_SHARDS];
     size_t most;             /* number of values in the largest sum */
     size_t count;            /* number of values in the current sum, set by the first shard */
-    double *mine, *gathered; /* values of this worker's shards; of all 8, then in their place the sum */
+    double *mine, *gathered; /* of this worker's shards; of all 8, the first of which becomes the sum */
 
     pthread_mutex_t lock; /* held only to pass the turn; the shard whose turn it is runs without it */
     pthread_cond_t passed;

@@ -10,11 +10,12 @@
  *     units         |        unit 0        |        unit 1        | 2 |
  *     of 2 workers  |    0    |     1    |r|     0    |     1     |0|1|     r: the rest, which both workers hold
  *
- * Without ZeRO the rest is the whole unit. With ZeRO all parts of a unit have the same size, so that a collective can
- * move them. The rest has fewer elements than there are replicas, and every replica sums, holds and updates it.
+ * Without ZeRO the rest is the whole unit. With ZeRO all workers' own parts of a unit have the same size, so a
+ * collective can move them. The rest has fewer elements than there are replicas, and every replica sums, holds and
+ * updates it.
  *
  * With ZeRO 2 and 3 a unit is one or more whole layers of the model's outermost sequence. Small layers are joined in
- * one unit, since fewer units need fewer messages. No unit is larger than the largest layer, which must be whole in
+ * one unit, because fewer units need fewer messages. No unit is larger than the largest layer, which must be whole in
  * memory at some point anyway. With --recompute, however, a unit holds all layers of a segment. In a pipeline stage it
  * holds all layers of a run, because the segments are not known when the units are made. A layer that lends its tensor
  * to another one (gs_layer.lent) is a separate unit, because it is needed for longer.
@@ -88,11 +89,11 @@ static inline gs_mem gs_partition_tail(const gs_partition *h, gs_mem array, bool
 gs_status gs_partition_plan(const struct gs_worker *, int rank, gs_partition *);
 void gs_partition_free(gs_partition *);
 
-/* Replace the model's arrays by this worker's: both arrays with stages and with ZeRO 3, the gradients with ZeRO 2. A
+/* Replace the model's arrays by this worker's: with stages or ZeRO 3 both arrays, with ZeRO 2 only the gradients. A
  * whole array is freed as soon as its parts are copied. GS_E_MEMORY, GS_E_OPENCL. */
 gs_status gs_partition_divide(struct gs_worker *);
 
-/* Make the parameters and the state of this layer point to their memory in this worker's arrays. */
+/* Make the parameters and state of this layer and its children point to their memory in this worker's arrays. */
 gs_status gs_partition_bind(const gs_partition *, gs_layer *);
 
 /* Fill worker->partition.update, once the worker's arrays exist. */

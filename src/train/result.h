@@ -205,7 +205,7 @@ typedef struct gs_result {
     char busy[200];           /* a sentence: the machine was too busy for valid times; "": it was not */
     gs_worker_report *worker; /* training: one per rank in all processes; otherwise NULL */
     gs_staleness staleness;   /* on rank 0 with --sync async; otherwise empty */
-    /* eval: fraction of samples whose label is among the GS_TOP likeliest classes; NaN if there are no others */
+    /* eval: fraction of samples whose label is among the GS_TOP likeliest classes; NaN for GS_TOP classes or fewer */
     double top_accuracy;
     int classes;             /* eval: outputs of the model */
     gs_class_names names;    /* eval: names of the test set's classes */

@@ -96,7 +96,7 @@ gs_status gs_run_save_weights(gs_run *);
 
 /* ---- prepare.c: data sets and weights in files ---- */
 
-/* *set: the settings' own, or *loaded, read from files and freed by the caller. Also fails as gs_dataset_load. */
+/* *set: the settings' own, or *loaded from files, freed by the caller. GS_E_USAGE; also fails as gs_dataset_load. */
 gs_status gs_open_set(const gs_settings *, gs_split, gs_dataset **loaded, const gs_dataset **set);
 
 /* For a text of 65 different tokens, change "gpt" to "gpt 65": settings->model then points to *made, which the caller

@@ -38,10 +38,11 @@ struct gs_timeline {
     row row[];
 };
 
-/* ---- memory ---- Samples hold the allocated bytes, according to the ledger, and the activations that are still
- * needed. y and dx are in an arena that is allocated before the first step (memory/arena.h), so the ledger's value is
- * constant. A picture should show which activations are needed: y from its forward on, dx from its backward on, each
- * until the last layer that reads it has ended its backward (layer/memory/buffer_plan.h). */
+/* ---- memory ----
+ * Samples hold the allocated bytes, according to the ledger, and the activations that are still needed. y and dx are in
+ * an arena that is allocated before the first step (memory/arena.h), so the ledger's value is constant. A picture
+ * should show which activations are needed: y from its forward on, dx from its backward on, each until the last layer
+ * that reads it has ended its backward (layer/memory/buffer_plan.h). */
 
 static bool overlap(const gs_arena *a, int i, int k) {
     const gs_lifetime *x = &a->lifetimes.life[i], *y = &a->lifetimes.life[k];
@@ -84,7 +85,7 @@ static void sample_memory(gs_timeline *t, double at, size_t n, const gs_layer *l
     }
     gs_memory_sample *s = &t->sample[t->samples++];
     gs_memory_use host;
-    memset(s, 0, sizeof *s); /* including padding, since the whole struct is sent */
+    memset(s, 0, sizeof *s); /* including padding: the whole struct is sent */
     s->at = at - t->began;
     s->step = t->step;
     gs_ledger_now(&w->device->memory, GS_ON_DEVICE, &s->use);
@@ -103,7 +104,7 @@ static void add(gs_timeline *t, gs_span s) {
         return;
     }
     gs_span *place = &r->span[r->count++];
-    memset(place, 0, sizeof *place); /* including padding, since the whole struct is sent */
+    memset(place, 0, sizeof *place); /* including padding: the whole struct is sent */
     *place = s;
     place->start -= t->began;
     place->end -= t->began;

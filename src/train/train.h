@@ -15,7 +15,7 @@
  *     offload.h     data kept outside of the device's memory
  *     evaluate.c    inference: the test set divided among the workers
  *     ranking.c     the confusion matrix, and the samples with the largest loss
- *     options/      one table of all options, with their defaults; agreement.c: checks that all ranks have the same
+ *     options/      one table of all options, with their defaults; agreement.c: checks that ranks agree on them
  *     settings.h    which settings are allowed and work together; the resulting layout and learning rates
  *     state.h       what a run needs to resume
  *     hooks.h       observers of a run: digest/ (what each step computed), verify.c (are all weights equal?),
@@ -227,8 +227,8 @@ gs_status gs_agree(gs_worker *, bool *found_by_all);
 gs_status gs_train_epochs(gs_worker *, gs_result *);
 
 /* A resumed run that has already done all its steps is only tested and saved; train_loss is NaN. GS_E_USAGE: settings
- * are out of range or do not work together. On failure the message names the worker, and result->steps counts the steps
- * done or, if the run diverged, names the step at which it did. If only saving failed, the result is complete: its
+ * are out of range or do not work together. On failure the message names the worker, and result->steps is the number of
+ * steps done or, if the run diverged, of the step at which it did. If only saving failed, the result is complete: its
  * weights are not NULL. */
 gs_status gs_train(const gs_settings *, const gs_observer *, gs_result *);
 

@@ -36,8 +36,8 @@ typedef struct alike {
     int size, apart;
 } alike;
 
-/* The workers that should have equal copies: all; in a pipeline, a stage's replicas of one shard or, for a repeated
- * tensor, of all its shards. */
+/* Workers whose copies should be equal: all; with stages, a stage's replicas of one shard (if repeated, of all
+ * shards). */
 static alike copies(const gs_worker *w, bool repeated) {
     const int parts = w->groups.layout.tp, replicas = w->groups.layout.dp;
     if (!gs_has_stages(w)) return (alike){w->comm->size, 1};

@@ -194,7 +194,7 @@ void gs_worker_free(gs_worker *w) {
     free(w->input.host_inputs);
     free(w->input.host_targets);
     free(w->devices);
-    /* after the model, since layers point to their observers */
+    /* after the model, because layers point to their observers */
     for (const gs_hook *const *hook = gs_hooks; *hook; hook++)
         if ((*hook)->free) (*hook)->free(w);
     gs_ordered_sums_free(&w->ordered_sums);
@@ -279,7 +279,8 @@ gs_status gs_prepare_steps(gs_worker *w) {
 }
 
 /* Forward and backward over as many samples as this worker computes at once; the gradients are discarded. The smaller
- * last batch needs none: on OpenCL CPU devices it uses no other kernels, and elsewhere programs are built whole. */
+ * last batch needs no warm-up: on OpenCL CPU devices it uses no other kernels, and elsewhere programs are built
+ * whole. */
 gs_status gs_warm_up(gs_worker *w) {
     gs_pass pass = {.n = w->schedule.most, .training = true, .loss_scale = w->optimizer->loss_scale.scale};
     gs_mem logits;

@@ -23,7 +23,7 @@ gs_status gs_report_workers(gs_worker *w, const gs_measured *since, double secon
                             gs_worker_report **out) {
     part mine;
     double sum = 0;
-    memset(&mine, 0, sizeof mine); /* including padding, since the whole struct is sent */
+    memset(&mine, 0, sizeof mine); /* including padding: the whole struct is sent */
     mine.samples = w->measured.samples - since->samples;
     mine.seconds = seconds;
     mine.busy = *busy;

@@ -7,13 +7,13 @@
  *     bits        sum h(i, bits of x[i]), modulo 2^64; h looks random: equal sums mean equal arrays, to the bit
  *
  * All are sums: the sketches of parts (ranks, micro-batches) add up to the sketch of the whole array, if `i` is the
- * position in the whole. `along` and `sum` are linear: equations between arrays, such as dw = dw_0 + dw_1 or v = 0.9 v
- * + g, also hold for the sketches, and can be tested on them. `bits` says nothing about sums or multiples.
+ * position in the whole. `along` and `sum` are linear: equations between arrays, such as dw = dw_0 + dw_1 or
+ * v = 0.9 v + g, also hold for the sketches, and can be tested on them. `bits` says nothing about sums or multiples.
  *
  * The weights are 2^16 values, evenly spaced and equally likely, from -c to c = 111/64, about sqrt(3). Their mean is 0,
  * and their variance c^2 / 3 = 1.003. If an array changes by d, the mean of (w_k d)^2 is about |d|^2 (Johnson,
- * Lindenstrauss, 1984). For any d, |w_k d| is at most c |d|_1, and the probability that it exceeds t |d| is below 2
- * exp(-t^2 / 2.01). Nothing more is required of the weights (J. Matousek, "On variants of the Johnson-Lindenstrauss
+ * Lindenstrauss, 1984). For any d, |w_k d| is at most c |d|_1, and the probability that it exceeds t |d| is below
+ * 2 exp(-t^2 / 2.01). Nothing more is required of the weights (J. Matousek, "On variants of the Johnson-Lindenstrauss
  * lemma", Random Structures and Algorithms 33(2), 2008).
  *
  * Weights of 1 and -1 have these properties too (D. Achlioptas, "Database-friendly random projections", 2001), but four
@@ -82,8 +82,7 @@ static inline void gs_sketch_add(gs_sketch *to, const float *x, size_t count, ui
     to->n += (double)count;
 }
 
-/* to = the sketch of the array to + factor x. `squares` is only a bound; `bits` is valid only for disjoint parts
- * (factor 1). */
+/* to = the sketch of to + factor x. `squares` is only a bound; `bits` is valid only for disjoint parts (factor 1). */
 static inline void gs_sketch_add_scaled(gs_sketch *to, double factor, const gs_sketch *x) {
     to->sum += factor * x->sum;
     to->squares += factor * factor * x->squares;

@@ -64,7 +64,7 @@ static gs_shown show_option(const gs_run_option *o, const gs_settings *s) {
 static gs_status agreement_of(gs_worker *w, gs_agreement *a) {
     const gs_settings s = gs_settings_in_use(w);
     const gs_dataset *data = w->train_set ? w->train_set : w->test_set;
-    memset(a, 0, sizeof *a); /* including padding, since the whole struct is sent */
+    memset(a, 0, sizeof *a); /* including padding: the whole struct is sent */
     a->params = gs_model_whole(w->model)->params;
     a->context = data->text ? (uint64_t)data->text->context : 0;
     a->samples = data->count;

@@ -25,9 +25,9 @@
  *     worker 0    | a0 | b0 |     | a |   |          | A |   |       | A | B |      a = a0 + a1
  *     worker 1    | a1 | b1 |     |   | b |          |   | B |       | A | B |      A = weights after the update by a
  *
- * Stage 2: backward runs from the last unit to the first, and writes a unit's gradients to one of two windows. Final
- * gradients are reduce-scattered, if possible by a thread (core/jobs.h). Then the window is free for the next unit but
- * one:
+ * Stage 2: backward runs from the last unit to the first, and writes a unit's gradients to one of two windows. Once
+ * final, they are reduce-scattered, by a thread if possible (core/jobs.h). The window is then free for the next unit
+ * but one:
  *
  *     backward    | unit 3 -> window 1 | unit 2 -> window 0 | unit 1 -> window 1 | unit 0 -> window 0 |
  *     its thread                       | sum of 3           | sum of 2           | sum of 1           | sum of 0 |

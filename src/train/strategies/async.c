@@ -350,7 +350,6 @@ static gs_status begin_epoch(gs_worker *w, size_t steps) {
     return GS_OK;
 }
 
-/* Send the gradient, and receive the weights. */
 static gs_status exchange(async *a) {
     uint64_t step = a->worker->step + 1;
     if (a->server) return server_exchange(a->server, 0, a->data);

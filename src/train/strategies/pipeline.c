@@ -19,7 +19,7 @@
  *
  * A `tied` layer (layer/tied.c) is in the last stage, and its table in the first. The last stage holds a copy of the
  * table, and sends its part of the gradient to the first. The first adds its part, updates, and sends the table back.
- * With --exact the last stage sends a part for each micro-batch, because the embedding's backward adds row by row, in a
+ * With --exact the last stage sends a part per micro-batch, because the embedding's backward adds row by row, in a
  * fixed order.
  *
  * A worker holds the weights, gradients and optimiser vectors of its own stage only (../partition.h). It holds all
@@ -604,9 +604,9 @@ static gs_status receive_message(gs_worker *w, int from, size_t bytes, const gs_
 }
 
 /* Messages that arrive before the wanted one are kept, and a message that will be added goes through a buffer. Any
- * other message arrives directly in its destination, which saves a copy. Kept messages cannot be confused: in a step no
- * two messages of one stage have the same instruction, nor do messages of two stages, because activations come from the
- * previous stage and gradients from the next one. */
+ * other message arrives directly in its destination, which saves a copy. Kept messages cannot be confused: in a step
+ * each message of a stage has a different instruction, and messages of two stages differ too, because activations come
+ * from the previous stage and gradients from the next one. */
 static gs_status receive(gs_worker *w, pipeline_worker *p, const gs_instruction *i) {
     const gs_instruction wanted = gs_instruction_sent(&p->cut.shape, i, p->stage);
     const bool adds = i->action == GS_DO_RECV_TIED && !w->settings->exact;
@@ -707,7 +707,6 @@ static gs_status step(gs_worker *w, gs_score *score) {
     return run_after_update(w, p);
 }
 
-/* One model per chunk. */
 static gs_model *model_of(const gs_worker *w, int i) {
     const pipeline_worker *p = w->strategy_state;
     return i < p->cut.shape.chunks ? p->chunk[i].slot[0].model : NULL;
