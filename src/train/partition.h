@@ -10,9 +10,8 @@
  *     units         |        unit 0        |        unit 1        | 2 |
  *     of 2 workers  |    0    |     1    |r|     0    |     1     |0|1|     r: the rest, which both workers hold
  *
- * Without ZeRO the rest is the whole unit. With ZeRO all workers' own parts of a unit have the same size, so a
- * collective can move them. The rest has fewer elements than there are replicas, and every replica sums, holds and
- * updates it.
+ * Without ZeRO the rest is the whole unit. With ZeRO all workers' parts of a unit have the same size, so a collective
+ * can move them. The rest has fewer elements than there are replicas; each replica sums, holds and updates it.
  *
  * With ZeRO 2 and 3 a unit is one or more whole layers of the model's outermost sequence. Small layers are joined in
  * one unit, because fewer units need fewer messages. No unit is larger than the largest layer, which must be whole in

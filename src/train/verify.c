@@ -36,7 +36,7 @@ typedef struct alike {
     int size, apart;
 } alike;
 
-/* Workers whose copies should be equal: all; with stages, a stage's replicas of one shard (if repeated, of all
+/* Workers with equal copies: all; with stages, a stage's replicas of one shard (of a repeated tensor: of all
  * shards). */
 static alike copies(const gs_worker *w, bool repeated) {
     const int parts = w->groups.layout.tp, replicas = w->groups.layout.dp;

@@ -279,8 +279,7 @@ gs_status gs_prepare_steps(gs_worker *w) {
 }
 
 /* Forward and backward over as many samples as this worker computes at once; the gradients are discarded. The smaller
- * last batch needs no warm-up: on OpenCL CPU devices it uses no other kernels, and elsewhere programs are built
- * whole. */
+ * last batch needs no warm-up: on OpenCL CPU devices it uses no other kernels; elsewhere programs are built whole. */
 gs_status gs_warm_up(gs_worker *w) {
     gs_pass pass = {.n = w->schedule.most, .training = true, .loss_scale = w->optimizer->loss_scale.scale};
     gs_mem logits;

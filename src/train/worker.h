@@ -113,8 +113,7 @@ typedef struct gs_worker {
 int gs_worker_threads(const gs_settings *, int local);
 
 /* Open the device with `threads` CPU threads, create the replica and its buffers, and load settings->load. Without a
- * training set, creates nothing that only training needs. gs_scaling: mean and standard deviation of the images'
- * bytes. */
+ * training set, skips what only training needs. gs_scaling: mean and standard deviation of the images' bytes. */
 gs_status gs_worker_create(gs_worker *, const gs_settings *, const char *device, gs_comm *, int threads,
                            gs_scaling, const gs_dataset *train_set, const gs_dataset *test_set);
 void gs_worker_free(gs_worker *);
