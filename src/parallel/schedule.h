@@ -107,10 +107,10 @@ extern const gs_pipeline_schedule gs_gpipe, gs_1f1b, gs_interleaved, gs_eager;
 /* All schedules, NULL-terminated. */
 const gs_pipeline_schedule *const *gs_pipeline_schedules(void);
 
-/* Replace schedule `name` by the caller's in gs_pipeline_schedules, and therefore for --pipeline-schedule, to try it in
- * the running framework (lessons/). NULL restores the built-in one. The schedule must live as long as it is used, and
- * is trusted: a list that omits a micro-batch, or waits for a message that is never sent, is a bug. Call this before
- * other threads start. GS_E_USAGE: no schedule is called `name`, or the new one has a different name. */
+/* Replace schedule `name` with the caller's in gs_pipeline_schedules, and therefore for --pipeline-schedule, to try it
+ * in the running framework (lessons/). NULL restores the built-in one. The schedule must live as long as it is used,
+ * and is trusted: a list that omits a micro-batch, or waits for a message that is never sent, is a bug. Call this
+ * before other threads start. GS_E_USAGE: no schedule is called `name`, or the new one has a different name. */
 gs_status gs_pipeline_schedule_replace(const char *name, const gs_pipeline_schedule *);
 
 /* GS_E_USAGE: a number is below 1; or there are several chunks, and the schedule is not chunked, or there is only one

@@ -72,7 +72,7 @@ uint64_t gs_checkpoint_step(const char *file) {
 
 static const uint64_t NONE = UINT64_MAX; /* no step; greater than any step */
 
-/* *step = the last step before *step that has a file with this ending, or NONE. */
+/* *step = the largest step below *step that has a file with this ending; if there is none, NONE. */
 static gs_status step_before(const char *folder, const char *ending, uint64_t *step) {
     const uint64_t end = *step;
     uint64_t found;

@@ -55,7 +55,7 @@ gs_status gs_state_save(const char *path, const gs_model *model, const gs_optimi
 
 /* ---- reading ---- */
 
-/* Read an integer from 0 to 2^53, the limit of exact integers in JSON. */
+/* Read an integer between 0 and 2^53, the limit of exact integers in JSON. */
 static bool read_count(const cJSON *o, const char *name, uint64_t *out) {
     const cJSON *item = cJSON_GetObjectItemCaseSensitive(o, name);
     const double x = cJSON_IsNumber(item) ? item->valuedouble : -1;

@@ -10,10 +10,10 @@
  * spreads as after Ctrl-C (GS_STAT_STOP), and at the epoch's end all learn which worker diverged first.
  *
  * In f16 the loss can stay finite while no gradient is finite, even with the smallest loss scale (optim/loss_scale.h).
- * Then there are no updates, and the initial weights would be saved as trained ones. GS_LOSS_SCALE_HOPELESS such steps
- * end the run; a shorter run fails if none of its steps makes an update.
+ * Then there are no updates, and the initial weights would be saved as trained ones. The run ends after
+ * GS_LOSS_SCALE_HOPELESS such steps; a shorter run fails if none of its steps makes an update.
  *
- * Inference with such weights fails too: its results would mean nothing.
+ * Inference with a non-finite loss or logit fails too, because its results would mean nothing.
  */
 #include "train/hooks.h"
 #include "train/strategy.h"

@@ -270,8 +270,8 @@ static size_t end_of_run(const gs_model *m, size_t at, bool *repeated) {
     return end;
 }
 
-/* Split a part where tensors that a group divides meet tensors that each of its ranks holds. In norms, only the first
- * rank counts the tensors that all hold. */
+/* Split a part at each border between tensors that a group divides and tensors that each of its ranks holds whole. In
+ * norms, only the first rank counts the tensors that all hold. */
 static gs_held_shard *add_part(const gs_model *m, gs_held_shard part, gs_held_shard *to) {
     if (part.count == 0) *to++ = part; /* observers of updates expect a part, even an empty one */
     while (part.count > 0) {

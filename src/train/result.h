@@ -38,7 +38,7 @@ typedef struct gs_step_times {
     float seconds[GS_STEP_TIMES]; /* step i is at i mod GS_STEP_TIMES */
 } gs_step_times;
 
-/* A step ended at `now`, and the next one begins. counts: record it; a step with fewer samples is not comparable. */
+/* Called when a step has ended at `now` and the next one begins. counts: record it; false for an incomplete batch. */
 void gs_step_times_ended(gs_step_times *, double now, bool counts);
 
 /* In seconds. For an even number of steps, the lower of the middle two; 0: there was no step. */

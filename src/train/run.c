@@ -31,8 +31,8 @@ int gs_worker_share(const gs_settings *s, int i, int local, cpu_set_t *share) {
 
 /* ---- connections ---- */
 
-/* --sync gloo is Gloo's own all-reduce, so Gloo must connect the processes. All processes must agree on faults, checks
- * and links before the first message. */
+/* --sync gloo is Gloo's own all-reduce, so Gloo must connect the processes. All processes must agree on injected
+ * faults, checks and links before the first message. */
 gs_status gs_connect_processes(const gs_settings *s, const char *purpose, int64_t *step, gs_comm **out) {
     gs_rendezvous r = *s->processes;
     *out = NULL;

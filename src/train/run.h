@@ -74,8 +74,8 @@ gs_status gs_run_plan_to_save(const gs_run *, gs_model **plan);
  * `gradsum launch` did not start, workers are not bound either: mpirun has bound such processes, or was told not to. */
 int gs_worker_share(const gs_settings *, int i, int local, cpu_set_t *share);
 
-/* Connect this process with the others in settings->processes (at least one). *step: the step at which it resumes, 0
- * for a new run, -1 without --resume; on return, rank 0's step. */
+/* Connect this process with the others in settings->processes (at least one). *step: the step at which this process
+ * resumes (0: a new run; -1: without --resume); on return, rank 0's step. */
 gs_status gs_connect_processes(const gs_settings *, const char *purpose, int64_t *step, gs_comm **out);
 
 /* Connect the workers, and start a thread for each. Call gs_run_stop afterwards, even after a failure. */
@@ -111,6 +111,6 @@ gs_status gs_check_set(const gs_settings *, const gs_dataset *);
  * text is invalid; GS_E_USAGE: settings->folder.size differs. */
 gs_status gs_read_saved(gs_settings *, gs_weights_info *);
 
-/* Add to *r the files in the set that any rank could not decode and replaced. Call this on all workers: each process
+/* Add to *r the files in the set that some rank could not decode, and replaced. Call this on all workers: each process
  * knows only its own files. */
 gs_status gs_count_skipped(gs_comm *, const gs_dataset *, gs_result *r);

@@ -15,8 +15,8 @@
  *
  * A run that has already done all requested steps is only tested, and its weights saved.
  *
- * With --sync local, a run that ends between two averaging steps performs an extra one, which an uninterrupted run
- * would not. File format: persist/state_file.h.
+ * With --sync local, a run that ends between two averages makes an extra one, which an uninterrupted run would not
+ * make. File format: persist/state_file.h.
  */
 #pragma once
 
@@ -50,7 +50,7 @@ gs_status gs_state_book(gs_worker *, gs_state **place);
 
 enum { GS_RUN_HAS_ENDED = 700 }; /* maximum size of `text` below, in bytes */
 
-/* True if all requested steps are done. If so, `text` says so and how to continue; it may be NULL if size is 0. */
+/* True if all requested steps are done. If so, `text` says this, and how to continue; it may be NULL if size is 0. */
 bool gs_state_has_ended(const gs_state *, const gs_settings *, char *text, size_t size);
 
 /* ---- a worker resumes from settings->begin ---- */

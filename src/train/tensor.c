@@ -16,8 +16,8 @@
  * With --exact the sums that a group divides are trees of 8 leaves, and a worker adds a subtree of each. The levels
  * above are rounds of recursive doubling, as in ordered_sums.h, so T workers give the bits of one. Without --exact a
  * group's sums, and the sums of gradients, use a ring (sync/ring.c), which sends the least: 2 (T - 1) / T of an array.
- * If shards differ in size and there are more than two replicas, a ring would add the tensors that all ranks hold in a
- * different order on each rank (gs_tensor_needs_order); gradients are then also added by recursive doubling.
+ * If shards differ in size and there are more than two replicas, a ring would add tensors that all ranks hold, but in
+ * an order that differs between ranks (gs_tensor_needs_order); gradients are then also added by recursive doubling.
  */
 #include "train/tensor.h"
 

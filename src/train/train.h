@@ -84,7 +84,8 @@ typedef struct gs_checkpoint_every {
 
 /* Which of a run's weights and checkpoints are kept. */
 typedef struct gs_keep {
-    /* True: weights, saved or in gs_result, are those of the best epoch by test accuracy (for text, by test loss). */
+    /* True: the weights (saved, or in gs_result) are those of the best epoch by test accuracy (for text, by test
+     * loss). */
     bool best;
     int checkpoints; /* number of newest checkpoints to keep; 0: GS_KEEP_CHECKPOINTS */
 } gs_keep;
@@ -160,7 +161,7 @@ typedef struct gs_settings {
     const char *digest; /* record each step in this folder (digest/digest.h); NULL: do not */
     uint64_t verify;    /* compare the workers' weights every `verify` steps; 0: never */
     bool keep_going; /* even if a loss or a logit is not finite; false: GS_E_DIVERGED, and nothing is saved */
-    int tests;   /* evaluations per epoch, evenly spaced, the last at its end; 0: none. More than one only if
+    int tests;   /* evaluations per epoch, evenly spaced, the last at the end; 0: none. More than one only if
                            all workers have the same weights after each step. */
     bool record; /* also call the observer's `workers` and `timeline`; rank 0 then knows all devices */
     gs_step_range trace; /* the steps of this timeline */
@@ -183,7 +184,7 @@ typedef struct gs_settings {
 /* The defaults: mlp on fashion-mnist-small, cpu, allreduce, batch 128, 5 epochs, seed 1, SGD: lr 0.05, momentum 0.9. */
 gs_settings gs_settings_default(void);
 
-/* The optimiser's hyper-parameters: as set, otherwise its defaults; NAN for those that it does not take. */
+/* The hyper-parameters: as set, otherwise the optimiser's defaults; NAN for those that the optimiser does not take. */
 gs_hyperparameters gs_settings_numbers(const gs_settings *);
 
 enum {

@@ -19,8 +19,8 @@ typedef struct gs_timeline gs_timeline;
 /* Buffers for samples, on the host and on the device. */
 typedef struct gs_input {
     size_t most;                      /* maximum number of samples in them */
-    gs_mem bytes, x, targets;         /* (most, c, h, w) as uint8, the same as f32, and labels or targets */
-    void *host_inputs, *host_targets; /* the same on the host, for inference */
+    gs_mem bytes, x, targets;         /* inputs (most, c, h, w), as uint8 and as f32; labels or targets */
+    void *host_inputs, *host_targets; /* inputs and targets on the host, for inference */
     size_t target_bytes;              /* per sample */
     bool scales;                      /* the inputs are bytes, which the device scales to floats */
 } gs_input;
@@ -124,7 +124,8 @@ gs_status gs_worker_write(gs_worker *, const void *inputs, const void *targets, 
 /* Copy samples first .. first + n - 1 of a data set to the device, in this order: for evaluation. */
 gs_status gs_worker_load_range(gs_worker *, const gs_dataset *, size_t first, size_t n);
 
-/* Copy the next samples in this worker's schedule, worker->micro_batch; *pass is their pass, with `fresh` as given. */
+/* Copy the next samples of this worker's schedule (worker->micro_batch) to the device. *pass: their pass; set `fresh`
+ * first. */
 gs_status gs_worker_next(gs_worker *, gs_pass *);
 
 /* The training pass of a micro-batch. */

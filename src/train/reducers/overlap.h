@@ -10,7 +10,7 @@
  *     its thread                              | sum of bucket 0 |       | sum of bucket 1 | sum of 2 |
  *                                                                             hidden | waited for
  *
- * A bucket is closed at the first layer with which it holds KB * 1024 bytes (buckets.h). Only layers of the model's
+ * A bucket is closed at the layer that brings it to at least KB * 1024 bytes (buckets.h). Only layers of the model's
  * outermost sequence count, so that all ranks cut alike. If a worker computes its part of a batch in several passes,
  * the buckets are released in the last pass. Loss and counts are known before backward, and are sent with bucket 0.
  *
