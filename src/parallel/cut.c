@@ -14,7 +14,7 @@ void gs_pipeline_flops(const gs_layer *net, double *cost) {
     }
 }
 
-/* Find the slices that make up runs: slice i is children point[i] .. point[i + 1] - 1. Returns their number. */
+/* Find the slices of which runs consist: slice i is the children point[i] .. point[i + 1] - 1. Returns their number. */
 static int cut_points(const gs_layer *net, int *point) {
     int count = 0;
     bool learns = false;
@@ -36,8 +36,8 @@ static double cost_of(const double *cost, int first, int last) {
     return sum;
 }
 
-/* best[r][u] describes the best cut of the first u slices into r + 1 runs: the cost of its most expensive run, and the
- * slice at which its last run begins. */
+/* best[r][u] describes the best cut of the first u slices into r + 1 runs: the cost of the cut's most expensive run,
+ * and the slice at which its last run begins. */
 typedef struct best {
     double cost;
     int from;

@@ -2,8 +2,8 @@
  *
  * Cuts lie between children of the outermost sequence, and only before a child with parameters. A relu, pooling or
  * dropout thus stays with the layer before it, so that one operator can still compute both (layer/sequential.c). The
- * best cut minimizes the cost of the most expensive run; among equals, the longest first runs win. A layer's cost is
- * either measured (predict/times.h) or its FLOPs per sample, forward and backward. FLOPs ignore memory traffic: in
+ * best cut minimizes the cost of the most expensive run and, among equals, has the longest first runs. A layer's cost
+ * is either measured (predict/times.h) or its FLOPs per sample, forward and backward. FLOPs ignore memory traffic: in
  * resnet20 a block of the first third takes about 1.15 times as long as a block of the last, with the same FLOPs.
  */
 #pragma once
@@ -21,8 +21,8 @@ typedef struct gs_tied_runs {
 
 /* Cut net into runs: run r contains the children first[r] .. first[r + 1] - 1; `first` has room for runs + 1. how: the
  * value of --pipeline-cut: "3,6" for runs that begin at layers 0, 3 and 6; any other text cuts by FLOPs. cost:
- * [children], the cost of each child, used instead of `how`; or NULL. GS_E_USAGE: there are too few layers with
- * parameters or more than GS_RUNS runs, or the cut is impossible. */
+ * [children], the cost of each child, used instead of `how` unless it is NULL. GS_E_USAGE: there are too few layers
+ * with parameters or more than GS_RUNS runs, or the cut is impossible. */
 gs_status gs_pipeline_cut(const gs_layer *net, const char *how, const double *cost, int runs, int *first);
 
 /* GS_E_USAGE: `how` is neither "measured" nor "flops" nor a list of numbers. NULL means "measured". */
@@ -45,5 +45,5 @@ typedef struct gs_cut_report {
 /* cost[i] = child i's FLOPs per sample, forward and backward. */
 void gs_pipeline_flops(const gs_layer *net, double *cost);
 
-/* Find the table shared by two runs. GS_E_USAGE: the runs are not the first and the last. */
+/* Find the table shared by two runs. GS_E_USAGE: they are not the first and the last run. */
 gs_status gs_pipeline_tied(gs_layer *net, int runs, const int *first, gs_tied_runs *out);

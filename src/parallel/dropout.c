@@ -1,9 +1,9 @@
-/* dropout on this rank's tokens of each sequence. In the whole batch, other ranks' tokens lie between them. */
+/* dropout on this rank's tokens of each sequence. In the whole batch, other ranks' tokens lie between these. */
 #include "parallel/tensor.h"
 
 typedef gs_status (*pass_fn)(gs_layer *, const gs_pass *, gs_mem in, gs_mem *out);
 
-/* Treat this rank's tokens of each sequence as a sample. */
+/* Treat this rank's tokens of each sequence as one sample. */
 static gs_status each_sample(gs_layer *l, pass_fn plain, const gs_pass *pass, gs_mem in, gs_mem out) {
     const gs_tensor_group *t = l->shard->group;
     const size_t each = gs_shape_size(l->in);

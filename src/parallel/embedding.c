@@ -1,4 +1,4 @@
-/* An embedding divided over ranks: each holds some rows, or looks up some tokens, or both. */
+/* An embedding divided among ranks: each holds some of the rows, looks up some of the tokens, or both. */
 #include "parallel/sequence.h"
 
 static gs_status plan(gs_layer *l, gs_shape in) {

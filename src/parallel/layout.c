@@ -17,7 +17,7 @@ static const struct {
              {"zero", 0, GS_LAYOUT_ZERO, offsetof(gs_layout, zero)}};
 enum { TERMS = sizeof terms / sizeof *terms };
 
-/* A term's index in `terms` (-1: unknown), and its number in *number (-1: none): "pp4" -> 2 and 4. */
+/* Returns a term's index in `terms` (-1: unknown), and sets *number to its number (-1: none): "pp4" -> 2 and 4. */
 static int term_of(const char *text, size_t length, int *number) {
     for (int t = 0; t < TERMS; t++) {
         const size_t name = strlen(terms[t].name), digits = length - name;

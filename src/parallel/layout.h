@@ -31,7 +31,7 @@ typedef struct gs_layout {
 /* GS_E_USAGE: a term is unknown or repeated, or its number is outside 1 to 4096 (tp, pp: 64; zero: 0 to 3). */
 gs_status gs_layout_read(const char *text, gs_layout *out);
 
-/* "dp2,pp4,zero1": omits dp1, tp1, pp1 and zero0; but "dp1" if no other term is left. */
+/* "dp2,pp4,zero1": omits dp1, tp1, pp1 and zero0, but is "dp1" if no other term is left. */
 enum { GS_LAYOUT_TEXT = 64 };
 const char *gs_layout_text(const gs_layout *, char text[GS_LAYOUT_TEXT]);
 
@@ -65,11 +65,11 @@ typedef struct gs_groups {
     gs_layout layout;
     gs_coordinates coordinates; /* of this worker */
     gs_comm *comm[GS_AXES];     /* this worker's rank in each is its coordinate on that axis */
-    bool met; /* true once the others are ready; before, in a warm-up, layers sum nothing in GS_TP */
+    bool met; /* true once the others are ready; before that, in a warm-up, layers sum nothing in GS_TP */
 } gs_groups;
 
 /* If the layout has only replicas, GS_DP is the world's comm, whose collectives may be a transport's own. Otherwise
- * GS_DP, like GS_TP and GS_PP always, is a subset of it (comm/split.h): its collectives consist of messages, and give
- * the same bits over all transports. Free the groups even after a failure. GS_E_MEMORY. */
+ * GS_DP is a subset of the world's comm (comm/split.h), as GS_TP and GS_PP always are. A subset's collectives consist
+ * of messages, and give the same bits over all transports. Free the groups even after a failure. GS_E_MEMORY. */
 gs_status gs_groups_create(gs_comm *world, gs_layout, gs_groups *);
 void gs_groups_free(gs_groups *);

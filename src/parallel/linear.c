@@ -8,7 +8,7 @@ static int own_leaves(const gs_layer *l) {
 
 /* ---- some outputs on each rank: no sum in forward ---- */
 
-/* If sequences are divided, replace *x by all ranks' tokens, valid until the next gather. *n: tokens to multiply. */
+/* If sequences are divided, replace *x by all ranks' tokens (valid until the next gather). *n: tokens to multiply. */
 static gs_status gather_x(const gs_layer *l, const gs_pass *pass, gs_mem *x, size_t *n) {
     const gs_mem part = *x;
     *n = gs_layer_tokens(l, pass);
@@ -29,7 +29,7 @@ static gs_status column_forward(gs_layer *l, const gs_pass *pass, gs_mem x, gs_m
     return b->w.base ? ops->positions_forward(l->device, *y, *y, b->w, n, (size_t)l->out.c) : GS_OK;
 }
 
-/* y = x w^T + b; dw = dy^T x and db = sum of dy, both complete; dx = dy w, summed over all ranks' outputs. */
+/* y = x w^T + b; dw = dy^T x and db = sum of dy need no sum over ranks; dx = dy w, summed over all ranks' outputs. */
 static gs_status column_backward(gs_layer *l, const gs_pass *pass, gs_mem dy, gs_mem *dx) {
     const gs_backend *ops = l->device->ops;
     const gs_layer_shard *p = l->shard;

@@ -1,4 +1,4 @@
-/* positions on this rank's tokens of each sequence, which follow those of lower ranks. */
+/* positions on this rank's tokens of each sequence, which follow the tokens of lower ranks. */
 #include "parallel/tensor.h"
 
 static gs_pass after_lower_ranks(const gs_layer *l, const gs_pass *pass) {

@@ -36,7 +36,7 @@ static int last_run(const gs_pipeline *p) {
     return p->stages * p->chunks - 1;
 }
 
-/* The next stage (step 1) or the previous (-1), wrapping around. */
+/* The next stage (step 1) or the previous one (step -1), wrapping around. */
 static int neighbour(const gs_pipeline *p, int stage, int step) {
     return (stage + p->stages + step) % p->stages;
 }
@@ -145,8 +145,8 @@ gs_instruction gs_instruction_sent(const gs_pipeline *p, const gs_instruction *r
 
 /* ---- the schedules: each calls forward and backward in the order of the stage's list ---- */
 
-/* The i-th forward pass of a stage. p micro-batches go through its first chunk, then its second, and so on; then the
- * next p follow. Backward visits the chunks from last to first. With one chunk, pass i is micro-batch i. */
+/* The i-th forward pass of a stage. The first p micro-batches go through its first chunk, then its second, and so on;
+ * then the next p follow. Backward visits the chunks from last to first. With one chunk, pass i is micro-batch i. */
 static void ith_forward(const gs_pipeline *p, int stage, int i, gs_instructions *out) {
     const int round = p->stages * p->chunks, k = i / round * p->stages + i % p->stages;
     gs_then_forward(out, p, stage, k, i % round / p->stages);
@@ -157,7 +157,7 @@ static void ith_backward(const gs_pipeline *p, int stage, int i, gs_instructions
     gs_then_backward(out, p, stage, k, p->chunks - 1 - i % round / p->stages);
 }
 
-/* First do `most` forward passes; then alternate one forward and one backward. */
+/* First do up to `most` forward passes; then alternate one forward and one backward. */
 static gs_status alternate(const gs_pipeline *p, int stage, int most, gs_instructions *out) {
     const int runs = p->micro_batches * p->chunks, ahead = most < runs ? most : runs;
     for (int i = 0; i < runs + ahead; i++) {
@@ -181,8 +181,8 @@ static gs_status eager(const gs_pipeline *p, int stage, gs_instructions *out) {
     return alternate(p, stage, 2 * (p->stages - 1 - stage), out);
 }
 
-/* 1f1b over passes through chunks. Micro-batch 0 reaches the last chunk of stage s after (v - 1) p passes there, and
- * returns to it 2 (p - 1 - s) passes later, as forward and backward alternate. If m = p, all go forward first. */
+/* 1f1b over passes through chunks. Micro-batch 0 reaches the last chunk of stage s after (v - 1) p passes there. It
+ * returns 2 (p - 1 - s) passes later, because forward and backward alternate. If m = p, all go forward first. */
 static gs_status interleaved(const gs_pipeline *p, int stage, gs_instructions *out) {
     const int runs = p->micro_batches * p->chunks,
               ahead = 2 * (p->stages - 1 - stage) + (p->chunks - 1) * p->stages;
@@ -196,7 +196,7 @@ const gs_pipeline_schedule gs_gpipe = {"gpipe", "GPipe", false, gpipe},
 
 #define SCHEDULES &gs_gpipe, &gs_1f1b, &gs_interleaved, &gs_eager, NULL
 static const gs_pipeline_schedule *const own[] = {SCHEDULES};
-static const gs_pipeline_schedule *schedules[] = {SCHEDULES}; /* the library's own, or their replacements */
+static const gs_pipeline_schedule *schedules[] = {SCHEDULES}; /* the built-in ones, or their replacements */
 
 const gs_pipeline_schedule *const *gs_pipeline_schedules(void) {
     return schedules;

@@ -23,17 +23,17 @@
  *                        In eager, activations arrive early and a stage waits only for gradients; up to
  *                        2 (p - 1 - s) + 1 micro-batches are alive in stage s
  *
- * The dots are the bubble: time in which stages wait. Its share of the batch's time, if all stages are equally fast:
+ * The dots are the bubble: time in which stages wait. If all stages are equally fast, its share of the batch's time is
  *
  *     gpipe, 1f1b, eager   (p - 1) / (m + p - 1)
  *     interleaved          (p - 1) / (v m + p - 1)
  *
- * Messages may arrive in a different order than their receiver wants them: with chunks, both activations and gradients
- * may travel from one stage to the same neighbour. A receive then takes messages in the order of the sender's list
+ * Messages may arrive in an order other than the one in which their receiver wants them: with chunks, a stage may send
+ * both activations and gradients to the same neighbour. A receive then takes messages in the order of the sender's list
  * until the wanted one arrives, and keeps the others.
  *
  * An instruction names a message's sender and receiver by their stages. A worker only has to execute its list in order;
- * the same lists can be drawn, tested, and run in virtual time (virtual_time.h).
+ * the lists can also be drawn, tested, and run in virtual time (virtual_time.h).
  *
  * Sources: Huang et al., "GPipe: efficient training of giant neural networks using pipeline parallelism" (NeurIPS
  * 2019); Narayanan et al., "PipeDream: generalized pipeline parallelism for DNN training" (SOSP 2019), for 1f1b;
@@ -52,15 +52,15 @@
 typedef enum gs_tied_exchange {
     GS_TIED_NONE, /* no shared table */
     GS_TIED_ONCE, /* once, after all backward passes */
-    /* After each backward pass, so that the first run adds in the order of an undivided model. Not allowed with several
-     * chunks: messages between the last stage and the first could deadlock. */
+    /* After each backward pass, so that the first run adds gradients in the order of an undivided model. Not allowed
+     * with several chunks: messages between the last stage and the first could deadlock. */
     GS_TIED_EACH,
 } gs_tied_exchange;
 
 typedef struct gs_pipeline {
     int stages;        /* p, at least 1 */
     int micro_batches; /* m, at least 1 */
-    int chunks;        /* v, the runs in each stage: 1, or in a chunked schedule 1 or more */
+    int chunks;        /* v, the runs in each stage, at least 1; more than 1 only in a chunked schedule */
     gs_tied_exchange tied;
 } gs_pipeline;
 
@@ -104,17 +104,17 @@ typedef struct gs_pipeline_schedule {
 
 extern const gs_pipeline_schedule gs_gpipe, gs_1f1b, gs_interleaved, gs_eager;
 
-/* All schedules, terminated by NULL. */
+/* All schedules, NULL-terminated. */
 const gs_pipeline_schedule *const *gs_pipeline_schedules(void);
 
-/* Replace schedule `name` by the caller's in gs_pipeline_schedules, and therefore for --pipeline-schedule, to try it in
- * the running framework (lessons/). NULL restores the built-in one. The schedule must live as long as it is used, and
- * is trusted: a list that omits a micro-batch, or waits for a message that is never sent, is a bug. Call this before
- * other threads start. GS_E_USAGE: no schedule is called `name`, or the new one has a different name. */
+/* Replace schedule `name` with the caller's in gs_pipeline_schedules, and therefore for --pipeline-schedule, to try it
+ * in the running framework (lessons/). NULL restores the built-in one. The schedule must live as long as it is used,
+ * and is trusted: a list that omits a micro-batch, or waits for a message that is never sent, is a bug. Call this
+ * before other threads start. GS_E_USAGE: no schedule is called `name`, or the new one has a different name. */
 gs_status gs_pipeline_schedule_replace(const char *name, const gs_pipeline_schedule *);
 
-/* GS_E_USAGE: a number is below 1; or there are several chunks although the schedule is not chunked, there is only one
- * stage, `tied` is GS_TIED_EACH, or p does not divide m. */
+/* GS_E_USAGE: a number is below 1; or there are several chunks, and the schedule is not chunked, or there is only one
+ * stage, or `tied` is GS_TIED_EACH, or p does not divide m. */
 gs_status gs_pipeline_check(const gs_pipeline_schedule *, const gs_pipeline *);
 
 /* Build a stage's list; free it even after a failure. GS_E_MEMORY, or the error of the caller's schedule. */
@@ -125,7 +125,7 @@ void gs_instructions_free(gs_instructions *);
 enum { GS_ALL_CHUNKS = -1 };
 
 /* The maximum number of micro-batches that are alive in this chunk at the same time. With GS_ALL_CHUNKS, the maximum
- * for all chunks together; chunks reach their maxima at different times, so this is not their sum. */
+ * for all chunks together. This is not the chunks' sum: they reach their maxima at different times. */
 int gs_instructions_alive(const gs_instructions *, int chunk);
 
 /* The share of time lost to the bubble if all stages are equally fast, by the formula above. */
@@ -145,7 +145,7 @@ static inline bool gs_instruction_is(const gs_instruction *a, const gs_instructi
            a->peer == b->peer;
 }
 
-/* The peer's instruction that sends what `receive` receives. */
+/* The peer's instruction that sends the message which `receive` receives. */
 gs_instruction gs_instruction_sent(const gs_pipeline *, const gs_instruction *receive, int stage);
 
 /* ---- for schedules ---- */

@@ -57,8 +57,8 @@ static bool has_rows(const gs_layer_shard *p) {
 
 static gs_status plan_part(gs_layer *l, gs_shape in);
 
-/* Outputs that are summed over workers, or added in a fixed order, cannot have an epilogue. Messages are in f32, except
- * for sums that are computed in another buffer. */
+/* Outputs that are summed over workers, or added in a fixed order, cannot have an epilogue. Messages are in f32; 16-bit
+ * x or y is allowed only where the sum is computed in a separate f32 buffer. */
 static gs_status become_shard(gs_layer *l, const gs_tensor_group *t, gs_tensor_role role,
                               const gs_layer *first) {
     GS_TRY(GS_NEW(l->shard, 1, "the part of a layer"));
@@ -181,8 +181,8 @@ static void cut(gs_param *p, gs_cut how, int blocks, int whole) {
     p->cut_whole = whole;
 }
 
-/* The plain plan counts this rank's tokens; at the output of a linear layer that gathers or scatters tokens, the number
- * differs. Then record how the parameters, weight first, are cut. */
+/* The plain plan counts this rank's tokens; at the output of a linear layer that gathers or scatters tokens, their
+ * number differs and is corrected here. Then record how the parameters, weight first, are cut. */
 static gs_status plan_part(gs_layer *l, gs_shape in) {
     const gs_layer_shard *p = l->shard;
     const bool rows = p->role == GS_TENSOR_ROWS, inside = rows || p->role == GS_TENSOR_INNER;

@@ -2,11 +2,11 @@
 
 #include <stdlib.h>
 
-enum { UNDER_WAY = 2 /* a send waits while this many messages of a pair are unreceived (comm.h) */ };
+enum { UNDER_WAY = 2 /* a send waits while this many messages to its peer are unreceived (comm.h) */ };
 
 typedef struct message {
     gs_instruction sent;
-    double arrives, taken; /* taken: when it was received; below 0: not yet */
+    double arrives, taken; /* taken: when it was received; below 0: not yet received */
     bool used;             /* its receiver has asked for it */
 } message;
 

@@ -1,8 +1,8 @@
 /* Executes a pipeline's instructions in virtual time, without doing the work.
  *
- * Each stage has a clock, which an instruction advances by its duration. A receive waits until its message arrives, and
- * a send waits while two messages between this pair of stages are under way, as in comm.h. The result depends only on
- * the lists and the given times.
+ * Each stage has a clock, which an instruction advances by its duration. A receive waits until its message arrives. A
+ * send waits while two messages from this stage to the same peer are under way, as in comm.h. The result depends only
+ * on the lists and the given times.
  */
 #pragma once
 

@@ -19,7 +19,7 @@ typedef struct written {
     char message[600]; /* about the last failure */
 } written;
 
-/* Rank 0 writes in a thread while its worker trains. There is a single copy of the state. It belongs to the thread
+/* Rank 0 writes in a thread while its worker trains. There is a single copy of the state, which belongs to the thread
  * during a write, and to the worker otherwise.
  *
  *     worker     steps | copy | steps                   | copy | steps
@@ -29,15 +29,15 @@ typedef struct written {
 typedef struct gs_checkpoints {
     uint64_t last;      /* step at which the last checkpoint was begun; 0 in a new run */
     sig_atomic_t seen;  /* value of gs_checkpoint_requested at that time */
-    bool asked;         /* rank 0: true if a worker was asked for one since then */
+    bool asked;         /* rank 0: a worker has been asked for a checkpoint since then */
     double moment;      /* time at which the last one was copied */
     double copied;      /* total seconds of all copies */
     double longest;     /* seconds of the longest copy */
     int copies, failed; /* failed: number of failures reported to the observer */
-    float *weights;     /* the copy; other ranks gather into it and discard it; NULL: not needed */
+    float *weights;     /* the copy; on other ranks only a buffer for gathering; NULL: not needed */
     const gs_settings *settings;
     uint64_t per_epoch; /* steps per epoch */
-    gs_model *plan;     /* describes the weights; only rank 0 has this and `state` */
+    gs_model *plan;     /* describes the weights; this and `state` exist only on rank 0 */
     gs_state *state;
     gs_jobs *writer; /* NULL on other ranks */
     uint64_t ticket; /* of the last write */
@@ -174,7 +174,7 @@ static void tell_failure(gs_checkpoints *c, const gs_observer *observer) {
     if (observer->note) observer->note(observer->context, d->message);
 }
 
-/* Also runs after an epoch's steps, whose score requests a checkpoint only if workers differ between steps. */
+/* Also called after an epoch's last step; that score requests a checkpoint only if workers differ between steps. */
 static gs_status after_step(gs_worker *w, gs_event *e) {
     gs_checkpoints *c = w->checkpoints;
     if (!c || e->diverged || e->total.stop) return GS_OK;

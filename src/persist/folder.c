@@ -32,7 +32,7 @@ bool gs_checkpoint_is_folder(const char *path) {
 
 /* ---- names ---- */
 
-/* The path of a file. A path that does not fit is too long for any file. */
+/* The path of a file. If a path does not fit, it is too long to exist. */
 typedef struct path {
     char text[PATH_MAX + 64];
 } path;
@@ -72,7 +72,7 @@ uint64_t gs_checkpoint_step(const char *file) {
 
 static const uint64_t NONE = UINT64_MAX; /* no step; greater than any step */
 
-/* *step = the last step before *step that has a file with this ending, or NONE. */
+/* *step = the largest step below *step that has a file with this ending; if there is none, NONE. */
 static gs_status step_before(const char *folder, const char *ending, uint64_t *step) {
     const uint64_t end = *step;
     uint64_t found;
@@ -107,7 +107,7 @@ static gs_status read_manifest(const char *path, cJSON **o) {
                    size > 0 ? "it is no JSON object with a 'sha256'" : "it is empty");
 }
 
-/* GS_E_FORMAT: the file is not the one that was written. */
+/* GS_E_FORMAT: the file does not match its manifest. */
 static gs_status check_hash(const char *file, const cJSON *manifest) {
     const char *wanted = text_of(manifest, "sha256");
     const cJSON *size = cJSON_GetObjectItemCaseSensitive(manifest, "bytes");
@@ -197,7 +197,7 @@ static gs_status copy_path(const char *folder, uint64_t step, char **file) {
     return *file ? GS_OK : gs_fail(GS_E_MEMORY, "no memory for the path of a checkpoint");
 }
 
-/* *gone: true if another run has removed a checkpoint in the meantime, so there may be newer ones. */
+/* *gone: true if another run has removed a checkpoint in the meantime, so that there may be newer ones. */
 static gs_status find(const char *folder, char **file, char note[GS_CHECKPOINT_NOTE], bool *gone) {
     for (uint64_t step = NONE;;) {
         const bool first = step == NONE;
@@ -238,14 +238,14 @@ gs_status gs_checkpoint_find_step(const char *folder, uint64_t step, char **file
                        "rank 0 goes on from the checkpoint of step %" PRIu64
                        " in %s, which is not there on this machine; all ranks must see the same folder",
                        step, folder);
-    hold(folder, step); /* never fails: rank 0 holds it too */
+    hold(folder, step); /* never fails, because rank 0 holds it too */
     GS_TRY(check(folder, step));
     return copy_path(folder, step, file);
 }
 
 /* ---- old checkpoints ---- */
 
-/* A checkpoint that another run holds stays until the next removal. */
+/* If another run holds the checkpoint, it stays until the next removal. */
 static void remove_one(const char *folder, uint64_t step) {
     const path file = path_of(folder, step, WEIGHTS);
     const int held_by = open(file.text, O_RDWR | O_CLOEXEC);
@@ -256,7 +256,7 @@ static void remove_one(const char *folder, uint64_t step) {
     if (held_by >= 0) close(held_by);
 }
 
-/* Keep the `keep` newest checkpoints up to `step`. Later ones are damaged, and are ignored. */
+/* Of the checkpoints up to `step`, keep the `keep` newest. Later ones are damaged, and do not count. */
 static void remove_old(const char *folder, uint64_t step, int keep) {
     step++;
     while (step_before(folder, MANIFEST, &step) == GS_OK && step != NONE)
@@ -266,8 +266,8 @@ static void remove_old(const char *folder, uint64_t step, int keep) {
 /* ---- before a run ---- */
 
 /* Remove files without a manifest: they were never finished, or only half removed. The file from which the run resumes
- * stays. A killed run leaves at most one such file in a folder without manifests; if there are more, somebody has
- * copied files or removed the manifests, and none is removed. */
+ * stays. In a folder without any manifest, a killed run leaves at most one such file; if there are more, somebody has
+ * copied files or removed the manifests, and all files stay. */
 static gs_status clean(const char *folder, const char *resume, char note[GS_CHECKPOINT_NOTE]) {
     size_t count = 0;
     gs_file_clean_folder(folder);
@@ -292,7 +292,7 @@ static gs_status clean(const char *folder, const char *resume, char note[GS_CHEC
     }
 }
 
-/* A new run replaces another run's damaged checkpoint only if no state can be read from it, and says so in note. */
+/* A new run replaces another run's damaged checkpoint only if no state can be read from it; `note` then says so. */
 static gs_status check_damaged(const char *folder, uint64_t step, char note[GS_CHECKPOINT_NOTE]) {
     char why[GS_CHECKPOINT_NOTE];
     gs_state *state;
@@ -331,8 +331,8 @@ gs_status gs_checkpoint_check_new(const char *folder) {
     return check_others(folder, NULL, 0, note);
 }
 
-/* A run removes its lock file when it ends. If we opened the file before that, our lock is worthless, and we must lock
- * the new file. On a file system without locks, locking always succeeds. */
+/* A run removes its lock file when it ends. If we opened the file before its removal, our lock is worthless, and we
+ * must lock the new file. On a file system without locks, locking always succeeds. */
 static gs_status lock_folder(const char *folder, FILE **lock) {
     const path place = lock_of(folder);
     char who[300] = "", host[64] = "?";
@@ -378,7 +378,7 @@ gs_status gs_checkpoint_prepare(const char *folder, const char *resume, uint64_t
     GS_TRY(clean(folder, resume, note));
     GS_TRY(check_others(folder, resume, step, note));
     GS_TRY(gs_file_check_target(path_of(folder, step, MANIFEST).text, GS_FILE_ANY));
-    /* a killed run may not have done this */
+    /* a killed run may have failed to do this */
     if (resume && lies_in(resume, folder)) remove_old(folder, step, keep);
     return GS_OK;
 }

@@ -146,7 +146,7 @@ const gs_snapshot_id *gs_snapshot_id_of_step(const gs_snapshot_id *of, uint64_t 
     return NULL;
 }
 
-/* Move this step's copy to the front, and drop the other one. A new process allocates the copy. */
+/* Move the copy of the wanted step to the front, and drop the other one. A new process allocates its copy. */
 static gs_status take_up(gs_snapshots *c, const gs_snapshot_id *wanted) {
     if (!c->copy[0].id.valid || c->copy[0].id.step != wanted->step) {
         copy other = c->copy[1];

@@ -8,9 +8,9 @@
  *                    rank 2          | 57 | 58 ..     new: receives the state from the first survivor, as all do
  *
  * Each step sums over all ranks, so no rank ends step k + 1 before all have ended step k. Survivors are therefore at
- * most one step apart, and copies of the last two steps suffice. They hold the weights, batch_norm's statistics, the
+ * most one step apart, and copies of the last two steps suffice. A copy holds the weights, batch_norm's statistics, the
  * optimiser's vectors and the loss scale. The step determines the position in the epoch (train/state.h). At each
- * rendezvous survivors compare the SHA-256 of their copies. Cost: memory for two copies, and time for one per step.
+ * rendezvous survivors compare the SHA-256 of their copies. Cost: memory for two copies, and time for one in each step.
  *
  * Each process must hold the whole state: one worker per process, with --sync allreduce or --exact.
  */
@@ -27,7 +27,7 @@ void gs_snapshots_free(gs_snapshots *); /* NULL is allowed */
 /* GS_E_USAGE: these settings do not allow an elastic run. */
 gs_status gs_snapshots_check(const gs_settings *);
 
-/* After a rendezvous, set *begin to the state, including weights, from which all continue; the snapshots own it.
- * Without a survivor *begin is unchanged. processes NULL: this process is alone. GS_E_DIFFER: the survivors' states
- * differ. Does nothing if `snapshots` is NULL. */
+/* After a rendezvous, set *begin to the state, including weights, from which all continue; the snapshots own it. If no
+ * process survived, *begin is unchanged. If `processes` is NULL, this process is alone. GS_E_DIFFER: the survivors'
+ * states differ. Does nothing if `snapshots` is NULL. */
 gs_status gs_snapshots_settle(gs_snapshots *, gs_comm *processes, const gs_state **begin);

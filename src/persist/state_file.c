@@ -55,7 +55,7 @@ gs_status gs_state_save(const char *path, const gs_model *model, const gs_optimi
 
 /* ---- reading ---- */
 
-/* Read an integer from 0 to 2^53, the limit of exact integers in JSON. */
+/* Read an integer between 0 and 2^53, the limit of exact integers in JSON. */
 static bool read_count(const cJSON *o, const char *name, uint64_t *out) {
     const cJSON *item = cJSON_GetObjectItemCaseSensitive(o, name);
     const double x = cJSON_IsNumber(item) ? item->valuedouble : -1;
@@ -71,7 +71,7 @@ static bool read_checksum(const cJSON *o, uint32_t *out) {
     return true;
 }
 
-/* Present only in f16 runs. */
+/* Only f16 runs store a loss scale. */
 static bool read_loss_scale(const cJSON *o, gs_state *s) {
     const cJSON *scale = cJSON_GetObjectItemCaseSensitive(o, "loss_scale");
     if (!scale) return true;
@@ -82,7 +82,7 @@ static bool read_loss_scale(const cJSON *o, gs_state *s) {
     return true;
 }
 
-/* Take the "options" object; all its values must be strings. */
+/* Take the "options" object out of o; all its values must be strings. */
 static bool read_options(cJSON *o, cJSON **out) {
     const cJSON *option;
     cJSON *options = cJSON_DetachItemFromObjectCaseSensitive(o, "options");
@@ -144,7 +144,7 @@ gs_status gs_state_check_option(const char *path, const gs_state *state, const g
     if (o->resume != GS_RESUME_AGREES) return GS_OK;
     if (!kept) kept = gs_run_option_text(o, &usual, usual_room);
     if (strcmp(kept, now) == 0) return GS_OK;
-    if (strcmp(kept, "nan") == 0) GS_TRY(gs_check_optimizer(given)); /* that run has no such option */
+    if (strcmp(kept, "nan") == 0) GS_TRY(gs_check_optimizer(given)); /* not taken by that run's optimiser */
     return gs_fail(GS_E_USAGE,
                    "--%s %s: the run in %s has --%s %s; leave it out to resume that run, or begin a new one "
                    "with --load",

@@ -1,6 +1,6 @@
 /* Stores a run's state (train/state.h) in the file with its weights (model/safetensors.h): as text in the metadata, and
- * as tensors such as "optimizer.velocity.3.weight". Readers of weights ignore it. Also checks whether a file matches
- * the run that resumes from it. */
+ * as tensors such as "optimizer.velocity.3.weight". Programs that read only weights ignore the state. Also checks
+ * whether a file matches the run that resumes from it. */
 #pragma once
 
 #include "model/safetensors.h"

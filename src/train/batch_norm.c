@@ -41,7 +41,7 @@ const char *gs_batch_norm_text(const gs_batch_norm_groups *g, char *text, size_t
 
 static const char advice[] = "wanted --batch-norm ghost:G (statistics of each G samples) or local";
 
-enum { GLOBAL_MOST = 4096 }; /* samples in memory: each takes 3 MB in resnet20 */
+enum { GLOBAL_MOST = 4096 }; /* maximum number of samples in memory; each takes 3 MB in resnet20 */
 
 /* *has: whether a layer of the model depends on the batch. */
 static gs_status has_layer(const gs_settings *s, gs_shape in, bool *has) {
@@ -106,7 +106,7 @@ static gs_status check_global(const gs_settings *s, size_t batch, int workers) {
     return GS_OK;
 }
 
-/* Groups are never split: every part of a batch, pass and micro-batch of a worker must hold at least one group. */
+/* Groups are never split, so each worker's part of a batch, each pass and each micro-batch must hold at least one. */
 static gs_status check_ghost(const gs_settings *s, size_t batch, int workers) {
     const int parts = gs_batch_shards(s, workers), passes = gs_passes(s);
     const size_t group = s->batch_norm.group, cuts = (size_t)parts * (size_t)passes,
@@ -152,7 +152,7 @@ static gs_status sum_over_workers(void *worker, double *numbers, size_t count) {
 bool gs_batch_norm_is_shared(const gs_worker *w) {
     const gs_settings *s = w->settings;
     if (s->batch_norm.over != GS_BATCH_NORM_GLOBAL || w->strategy->apart) return false;
-    if (w->groups.layout.dp == 1 && !s->exact) return false; /* with --exact it has several shards */
+    if (w->groups.layout.dp == 1 && !s->exact) return false; /* with --exact one worker has several shards */
     return gs_layer_depends_on_batch(w->model->net);
 }
 

@@ -34,12 +34,12 @@ typedef struct gs_batch_norm_groups {
     size_t group; /* G for ghost, at least 1; otherwise 0 */
 } gs_batch_norm_groups;
 
-/* Read "global", "local" or "ghost:16". False: the text is none of these. */
+/* Read "global", "local" or "ghost:G". False: the text is none of these. */
 bool gs_batch_norm_read(const char *text, gs_batch_norm_groups *out);
 /* The inverse; `text` is a buffer for the result. */
 const char *gs_batch_norm_text(const gs_batch_norm_groups *, char *text, size_t size);
 
-/* Samples of a global batch that must be computed together: G of --batch-norm ghost:G. */
+/* How many neighbouring samples of a global batch must be computed together: G of --batch-norm ghost:G, or 1. */
 static inline size_t gs_together(const gs_batch_norm_groups *g) {
     return g->over == GS_BATCH_NORM_GHOST ? g->group : 1;
 }
@@ -48,9 +48,9 @@ static inline size_t gs_together(const gs_batch_norm_groups *g) {
 gs_status gs_check_batch_norm(const struct gs_settings *, const struct gs_dataset *train_set, int workers);
 
 /* *most: the maximum number of samples that a worker computes at once: micro_batch, or a default, which is smaller for
- * large samples. The default depends only on the model, not on the number of workers, since cutting a batch differently
- * changes the bits of the gradients. If a layer computes batch statistics, a cut changes more: the size of samples is
- * then ignored, and the limit for statistics of the global batch is higher. `in`: the shape of a sample. */
+ * large samples. The default depends only on the model, not on the number of workers, because a different cut changes
+ * the bits of the gradients. If a layer computes batch statistics, the cut changes more than bits. The size of samples
+ * is then ignored, and for statistics of the global batch the limit is higher. `in`: the shape of a sample. */
 gs_status gs_largest_micro_batch(const struct gs_settings *, gs_shape in, size_t *most);
 
 /* True if this worker's passes share statistics with other workers, or with its other virtual shards. */

@@ -2,18 +2,18 @@
  *
  * If the learning rate is too large, each step overshoots the minimum further than the previous one. The loss grows
  * until it is infinite or not a number (NaN), and soon all weights are NaN. From then on the run learns nothing, and
- * such weights must not replace a good file. A diverged run therefore fails, and its last weights are not saved.
+ * its weights must not replace a good file. A diverged run therefore fails, and its last weights are not saved.
  * --keep-going lets it continue.
  *
  * All workers must end together, or some would wait for others that have ended. If each step sums the loss over the
- * workers, all see the same loss. With --sync local and async each worker sees its own loss: the request to stop then
- * spreads like the one from Ctrl-C (GS_STAT_STOP), and at the end of the epoch all learn which worker diverged first.
+ * workers, all see the same loss. With --sync local and async each worker sees its own loss. A request to stop then
+ * spreads as after Ctrl-C (GS_STAT_STOP), and at the epoch's end all learn which worker diverged first.
  *
  * In f16 the loss can stay finite while no gradient is finite, even with the smallest loss scale (optim/loss_scale.h).
- * Then there are no updates, and the initial weights would be saved as trained ones. GS_LOSS_SCALE_HOPELESS such steps
- * end the run; a shorter run fails if none of its steps makes an update.
+ * Then there are no updates, and the initial weights would be saved as trained ones. The run ends after
+ * GS_LOSS_SCALE_HOPELESS such steps; a shorter run fails if none of its steps makes an update.
  *
- * Inference with such weights fails too: its results would mean nothing.
+ * Inference with a non-finite loss or logit fails too, because its results would mean nothing.
  */
 #include "train/hooks.h"
 #include "train/strategy.h"
@@ -33,10 +33,10 @@ bool gs_watch_loss(gs_worker *w, double loss, uint64_t step) {
 }
 
 static double without_sign(double x) {
-    return isnan(x) ? (double)NAN : x; /* printf shows a NaN's sign */
+    return isnan(x) ? (double)NAN : x; /* printf would show a NaN's sign */
 }
 
-/* Write advice that gives --lr, and the step's rate if a rule, warm-up or schedule changes it. step: from 1. */
+/* Write advice that states --lr and, if a rule, warm-up or schedule changes it, the step's rate. step: from 1. */
 static void advise(const gs_worker *w, uint64_t step, char *text, size_t size) {
     const gs_settings *s = w->settings;
     const double lr = (double)gs_settings_numbers(s).lr,
@@ -60,7 +60,7 @@ static gs_status fail(const gs_worker *w, uint64_t step, const char *what, doubl
                    what, without_sign(found), advice);
 }
 
-/* Called before a failure that every worker detects by itself: no worker has to notify the others. */
+/* Called before a failure that every worker detects by itself, so that no worker has to notify the others. */
 static gs_status meet(gs_worker *w, uint64_t step) {
     GS_TRY(gs_comm_barrier(w->comm));
     w->diverged.together = true;
@@ -78,7 +78,7 @@ static bool is_hopeless(const gs_worker *w) {
     return !w->settings->keep_going && w->optimizer->loss_scale.floored >= GS_LOSS_SCALE_HOPELESS;
 }
 
-/* Workers that differ between steps notify each other through the request to stop. */
+/* Workers whose weights differ between steps notify each other through the request to stop. */
 static gs_status after_step(gs_worker *w, gs_event *e) {
     e->diverged = (gs_watch_loss(w, e->score.loss, w->step) || is_hopeless(w)) && !w->strategy->apart;
     return GS_OK;

@@ -7,11 +7,10 @@
  * so that the run must end. */
 bool gs_watch_loss(gs_worker *, double loss, uint64_t step);
 
-/* The first non-finite value among the first `params` parameters and states of the model, with the name of its tensor;
- * NULL: all are finite. */
+/* The first non-finite value in the model's first `params` parameters and states; *name: its tensor. NULL: none. */
 const float *gs_find_bad(const gs_model *, int params, const float *weights, const char **name);
 
-/* Check the weights read from settings->load. Never fails, but notes bad values for a later message. */
+/* Check the weights read from settings->load. Never fails, but records bad values for a later message. */
 void gs_look_at_loaded(gs_worker *, const float *weights);
 
 /* Check the final weights of a run, on any worker. */

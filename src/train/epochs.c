@@ -7,7 +7,7 @@
 
 #include <math.h>
 
-/* *clock: the time when training began, plus all time spent since then on other things. */
+/* *clock: the time when training began, plus the time spent since then on anything but training. */
 static gs_status test(gs_worker *w, gs_event *e, double *clock) {
     gs_score score;
     GS_TRY(w->device->ops->finish(w->device));
@@ -36,7 +36,7 @@ static gs_status end_epoch(gs_worker *w, gs_event *e, double *clock) {
     return GS_OK;
 }
 
-/* True if a test is due within the epoch. The epoch's last test follows its last step. */
+/* True if a test is due before the epoch's end. (The epoch's last test follows its last step.) */
 static bool is_test_due(const gs_worker *w, const gs_event *e) {
     const size_t tests = (size_t)w->settings->tests;
     return tests > 1 && !w->strategy->apart && e->done < e->of &&

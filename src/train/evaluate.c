@@ -75,7 +75,7 @@ static gs_status rank_classes(gs_worker *w, gs_mem logits, size_t first, size_t 
     return status;
 }
 
-/* stats: the block's loss, correct predictions and samples. Only the first shard of a divided last stage sets them. */
+/* stats: the block's loss, correct predictions and samples. In a divided last stage, only the first shard sets them. */
 static gs_status score_block(gs_worker *w, const gs_dataset *set, size_t block, float stats[GS_STATS],
                              gs_ranking *ranking) {
     gs_pass pass;
@@ -93,12 +93,12 @@ static gs_status score_block(gs_worker *w, const gs_dataset *set, size_t block, 
 
 volatile sig_atomic_t gs_test_has_no_stop;
 
-/* True if workers need each other within a block: stages, shards of a layer, owners of weights. */
+/* True if workers need each other within a block, as stages, shards of a layer, or owners of weights. */
 static bool has_no_stop(const gs_worker *w) {
     return has_stage(w) || w->groups.layout.tp > 1 || w->settings->zero > 2;
 }
 
-/* True after a signal: the worker skips its remaining blocks, and adds the request to stop to the sum over workers. */
+/* True after a signal: the worker skips its remaining blocks, and `stats` carries the request to stop to the others. */
 static bool stops_before(const gs_worker *w, float *stats) {
     if (!gs_stop_requested || has_no_stop(w)) return false;
     stats[GS_STAT_STOP] = 1;
@@ -123,7 +123,7 @@ gs_status gs_evaluate(gs_worker *w, const gs_dataset *set, gs_score *score, gs_r
     for (int run = 0; run < w->partition.runs && status == GS_OK && one_less && w->reducer_state; run++)
         if (w->reducer->join) status = w->reducer->join(w, run, &(gs_pass){.training = false}, false);
 
-    /* The only synchronisation. It is exact: one worker has a block's values, and all others add 0. */
+    /* The only synchronisation. It is exact, because one worker has a block's values, and all others add 0. */
     if (status == GS_OK) status = gs_comm_all_reduce(all, stats, blocks * GS_STATS, GS_F32, GS_SUM);
     size_t cells = (size_t)w->model->out.c * (size_t)w->model->out.c;
     if (status == GS_OK && ranking) status = gs_comm_all_reduce(all, &ranking->top, 1, GS_F64, GS_SUM);

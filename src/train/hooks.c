@@ -25,8 +25,8 @@ gs_status gs_read_weights(gs_worker *w, gs_result *result) {
 }
 
 /* With --keep best, rank 0 copies the weights after the epoch with the highest test accuracy so far (for text, the
- * lowest loss); among equal epochs, the first. If each rank holds only a part of the weights, all ranks take part in
- * gathering the copy; otherwise the other ranks hold the same weights and do nothing. */
+ * lowest loss); of equally good epochs, the first. If each rank holds only a part of the weights, all ranks take part
+ * in gathering the copy; otherwise the other ranks hold the same weights and do nothing. */
 static gs_status keep_best(gs_worker *w, int epoch, gs_result *r) {
     const bool better = w->test_set->text ? r->test_loss < r->kept_loss : r->test_accuracy > r->kept_accuracy;
     if (!w->settings->keep.best || r->interrupted || !(better || r->kept_epoch == 0)) return GS_OK;
@@ -67,7 +67,7 @@ static gs_status tell_test(gs_worker *w, gs_event *e) {
     return GS_OK;
 }
 
-/* Called between two epochs, when all workers meet with any --sync. */
+/* Called between two epochs, where all workers meet whatever --sync is. */
 static gs_status tell_timeline(gs_worker *w) {
     const gs_observer *o = w->observer;
     gs_rank_timeline *parts;
@@ -121,8 +121,8 @@ static const gs_hook of_test = {.after_step = call_test_hook},
                      report = {.begin = begin_report, .after_test = tell_test, .after_epoch = tell_epoch},
                      progress = {.after_step = tell_step, .end = end_weights};
 
-/* The order matters. of_test causes faults that verify must find. report reports a test before divergence ends the run.
- * divergence precedes checkpoints, so that a diverged run writes no checkpoint. */
+/* The order matters. The hook for tests causes faults that verify must find. The report hook reports a test before the
+ * divergence hook ends the run. Divergence precedes checkpoints, so that a diverged run writes no checkpoint. */
 const gs_hook *const gs_hooks[] = {&gs_hook_timeline,
                                    &gs_hook_dry_run,
                                    &gs_hook_digest,

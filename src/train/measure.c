@@ -13,7 +13,7 @@
 
 const char *const gs_phase_names[GS_PHASES] = {"data", "forward", "backward", "sync", "update"};
 
-/* One step in 8 is measured. It waits for the device after each phase, which costs a little time. */
+/* One step in 8 is measured. A measured step waits for the device after each phase, which costs a little time. */
 enum { MEASURE_EVERY = 8 };
 static const double LOOK = 0.1; /* seconds between checks for signals */
 
@@ -93,12 +93,12 @@ double gs_jitter_seconds(const gs_jitter *j, uint64_t seed, int rank, uint64_t s
     return 0;
 }
 
-/* True after Ctrl-C, even if another thread got the signal, or if a worker failed, which the next sum will report. */
+/* True after Ctrl-C (even if another thread got the signal) or a worker's failure, which the next sum reports. */
 static bool is_woken(const gs_worker *w) {
     return gs_stop_requested || (w->process && __atomic_load_n(&w->process->failed, __ATOMIC_SEQ_CST));
 }
 
-/* --slow simulates a machine that is slow in every step; --jitter, one that has other work in some steps. */
+/* --slow simulates a machine that is slow in every step; --jitter simulates one that has other work in some steps. */
 static void sleep_if_slow(const gs_worker *w) {
     const gs_settings *s = w->settings;
     double seconds = gs_jitter_seconds(&s->jitter, s->seed, w->comm->rank, w->step);
@@ -113,7 +113,7 @@ static void sleep_if_slow(const gs_worker *w) {
 gs_status gs_step_begins(gs_worker *w) {
     GS_HOOKS(before_step, w);
     w->measured.phase_start = gs_seconds();
-    sleep_if_slow(w); /* counts as loading */
+    sleep_if_slow(w); /* counts as loading time */
     return GS_OK;
 }
 

@@ -20,5 +20,5 @@ bool gs_offload_read(const char *text, unsigned *out);
 /* The inverse. Returns `text`. */
 const char *gs_offload_text(unsigned offload, char *text, size_t size);
 
-/* The report is all zero without --offload. */
+/* Fill in the report, which is all zero without --offload. */
 gs_status gs_report_offload(gs_worker *, gs_offload_report *);

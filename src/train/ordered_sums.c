@@ -72,23 +72,23 @@ gs_status gs_exact_check(const gs_settings *s) {
 
 /* A worker's virtual shards in lockstep, for a model with batch_norm over the global batch.
  *
- * The shards cannot be computed one after another, because the first batch_norm of each needs the sums of all. Each
- * shard therefore owns a replica of the model, with its own activations and gradients (the weights are shared), and
- * runs until the next sum. There they meet:
+ * The shards cannot be computed one after another, because the first batch_norm in each shard needs the sums over all
+ * shards. Each shard therefore owns a replica of the model, with its own activations and gradients (the weights are
+ * shared), and runs until the next sum. There the shards meet:
  *
  *     shard 0   forward ... batch_norm                     | ... batch_norm  ...
  *     shard 1                forward ... batch_norm: sum   |                 ... batch_norm: sum
  *                                          over all 8 shards, in order
  *
- * A shard stops in the middle of forward, within any nesting of layers, so each runs in its own thread. Only one shard
- * runs at a time; where it stops, at a sum or at its end, it passes the turn to the next one. All share the worker's
- * core and device. The last shard computes the sum.
+ * A shard stops in the middle of forward, at any depth of nested layers, so each shard has its own thread. Only one
+ * shard runs at a time; when it stops, at a sum or at its end, it passes the turn to the next one. All share the
+ * worker's core and device. The last shard computes the sum.
  *
  * To sum, all workers gather the values of all 8 shards, and add them in the order of the shards, in double. The bits
- * of the sums are therefore the same for any number of workers. So are the bits of all other values, each computed from
- * one shard alone.
+ * of the sums are therefore the same for any number of workers. So are the bits of all other values, because each is
+ * computed from one shard alone.
  *
- * The price is memory: for all of a worker's samples at once, and for each shard's gradients.
+ * The price is memory for all of a worker's samples at once, and for each shard's gradients.
  */
 typedef struct shard {
     gs_virtual_shards *all;
@@ -106,12 +106,12 @@ struct gs_virtual_shards {
     shard shard[GS_EXACT_SHARDS];
     size_t most;             /* number of values in the largest sum */
     size_t count;            /* number of values in the current sum, set by the first shard */
-    double *mine, *gathered; /* values of this worker's shards; of all 8, then their sum in the first place */
+    double *mine, *gathered; /* of this worker's shards; of all 8, the first of which becomes the sum */
 
-    pthread_mutex_t lock; /* needed only to pass the turn; the shard whose turn it is runs without it */
+    pthread_mutex_t lock; /* held only to pass the turn; the shard whose turn it is runs without it */
     pthread_cond_t passed;
     int turn;       /* the shard that runs */
-    gs_error error; /* of the first shard that failed; the others then fail too */
+    gs_error error; /* of the first shard that failed; the others then fail with it */
 };
 
 /* Call this with the lock held. */
@@ -154,7 +154,7 @@ static gs_status sum(gs_virtual_shards *l, size_t count) {
     return GS_OK;
 }
 
-/* No shard returns before the last one has computed the sum, which stays valid until it computes the next one. */
+/* No shard returns before the last one has computed the sum. It stays valid until that shard computes the next sum. */
 gs_status gs_virtual_shards_sum(void *worker, double *numbers, size_t count) {
     gs_virtual_shards *l = ((gs_worker *)worker)->virtual_shards;
     if (count > l->most) gs_bug("virtual shards: a sum of %zu numbers, not of at most %zu", count, l->most);
@@ -178,7 +178,7 @@ gs_status gs_virtual_shards_sum(void *worker, double *numbers, size_t count) {
 }
 
 static gs_status compute_all(gs_virtual_shards *l) {
-    GS_TRY(gs_error_again(&l->error)); /* else a shard would begin though another accepts no more jobs */
+    GS_TRY(gs_error_again(&l->error)); /* else one shard would begin although another accepts no more jobs */
     for (int i = 0; i < l->shards; i++)
         GS_TRY(gs_jobs_give(l->shard[i].jobs, (gs_job){.run = compute, .context = &l->shard[i]}, NULL));
     for (int i = 0; i < l->shards; i++) (void)gs_jobs_wait_for_all(l->shard[i].jobs);

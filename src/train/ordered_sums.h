@@ -1,7 +1,7 @@
 /* --exact: bitwise equal weights for 1, 2, 4 and 8 workers.
  *
  * Floating-point addition is not associative: (a + b) + c and a + (b + c) round differently. N workers therefore
- * reproduce the bits of one only if all numbers are added in the same order for any N. Two things fix that order:
+ * compute the bits of one worker only if any N adds all numbers in the same order. Two things fix this order:
  *
  * 1. The global batch is cut into 8 virtual shards. The gradient of each is computed alone, by operators that see the
  *    same samples in the same shapes, on one CPU thread (splitting a product over threads also changes the order of its
@@ -16,22 +16,21 @@
  *                                     \                 /
  *                                      `-----  0..7  --'
  *
- * Each of N workers holds a subtree of 8 / N neighbouring leaves and adds it alone: two workers hold 0..3 and 4..7,
- * four hold pairs, eight hold single leaves. The levels above are rounds of recursive doubling
- * (sync/recursive_doubling.c; for --zero see reducers/zero.c): in round k worker r exchanges its sum with worker r xor
- * 2^k, its neighbour in the tree, and both add the two sums. a + b and b + a have the same bits, so all workers obtain
- * the same sum.
+ * Each of N workers adds a subtree of 8 / N neighbouring leaves by itself: two workers hold 0..3 and 4..7, four hold
+ * pairs, eight hold single leaves. The levels above are rounds of recursive doubling (sync/recursive_doubling.c; for
+ * --zero see reducers/zero.c): in round k worker r exchanges its sum with worker r xor 2^k, its neighbour in the tree,
+ * and both add the two sums. a + b and b + a have the same bits, so all workers obtain the same sum.
  *
- * A worker computes its leaves sequentially. Each joins the sums before it, like a carry in a binary number:
+ * A worker computes its leaves in order. Each is added to the sums that wait for it, like a carry in a binary number:
  *
  *     after leaf 0: level 0 holds 0
  *     after leaf 1: level 1 holds 0+1
  *     after leaf 2: level 1 holds 0+1, level 0 holds 2
  *     after leaf 3: leaf 3's array is (0+1)+(2+3) if this is the last leaf; otherwise level 2 holds that sum
  *
- * Linear layers that workers can share (parallel/tensor.h) also add their longest sums in 8 parts by such a tree,
- * shared or not, so --tensor gives the same bits. batch_norm with statistics of the global batch needs all leaves at
- * once: see ordered_sums.c.
+ * Linear layers that workers can share (parallel/tensor.h) also add their longest sums in 8 parts by such a tree, even
+ * when they are not shared, so --tensor gives the same bits. batch_norm with statistics of the global batch needs all
+ * leaves at once: see ordered_sums.c.
  *
  * The price: products over an eighth of the batch are slower than larger ones; each leaf except the first costs an
  * addition of all gradients; log2 N rounds send the whole array, while a ring sends less than two arrays.
@@ -68,15 +67,15 @@ static inline int gs_ordered_sums_leaves(const gs_ordered_sums *o) {
     return o->leaves > 1 ? o->leaves : 1;
 }
 
-/* Add leaf k = 0, 1, ...: x holds its floats at .. at + count - 1. Sums that it completes are added into x. After the
- * last leaf, x is the sum of all leaves: true. Otherwise x is stored until its neighbour arrives. Different ranges may
- * be at different leaves. */
+/* Add leaf k = 0, 1, ...: x holds its floats at .. at + count - 1. Sums that the leaf completes are added into x. After
+ * the last leaf x is the sum of all leaves, and the result is true. Otherwise x is stored until its neighbour arrives.
+ * Different ranges may be at different leaves. */
 bool gs_ordered_sums_add(const gs_ordered_sums *, size_t at, size_t count, int k, float *x);
 
 /* The same for a range of the worker's gradients, stored at `here` on its device. */
 gs_status gs_ordered_sums_add_here(struct gs_worker *, gs_mem here, size_t at, size_t count, int k);
 
-/* GS_E_USAGE: --exact with settings whose bits may depend on the number of workers. */
+/* GS_E_USAGE: --exact is set, but with these settings bits may depend on the number of workers. */
 gs_status gs_exact_check(const struct gs_settings *);
 
 /* Add the levels of the tree above the workers' leaves. x holds `count` floats from each of `workers` workers, in rank
@@ -94,5 +93,5 @@ void gs_virtual_shards_free(gs_virtual_shards *); /* NULL is allowed */
 /* Compute the gradients of leaf k = 0, 1, ... in the worker's model. */
 gs_status gs_virtual_shards_gradient(gs_virtual_shards *, int k);
 
-/* Used as gs_pass.sum_over_workers. */
+/* The function for gs_pass.sum_over_workers. */
 gs_status gs_virtual_shards_sum(void *worker, double *numbers, size_t count);

@@ -30,7 +30,7 @@ static size_t largest_layer(const gs_model *m, int begin, int end) {
     return most;
 }
 
-/* True if backward recomputes both in one segment, which needs all its weights at once (layer/memory/recompute.h). */
+/* True if backward recomputes a and b in one segment, whose weights are needed together (layer/memory/recompute.h). */
 static bool of_one_segment(const gs_model *m, int a, int b) {
     return m->net->child[a]->memory.segment &&
            m->net->child[a]->memory.segment == m->net->child[b]->memory.segment;
@@ -153,8 +153,8 @@ typedef struct range {
     size_t first, count, at;
 } range;
 
-/* What this worker holds of a unit. In an array of parts (cut), k = 0 is its own part and 1 the rest; in an array of
- * whole units, 0 is all of it and 1 nothing. */
+/* What this worker holds of a unit. In an array of parts (cut), k = 0 is the worker's own part and k = 1 the rest; in
+ * an array of whole units, k = 0 is the whole unit and k = 1 nothing. */
 static range range_of(const gs_partition *h, const gs_partition_unit *u, bool cut, int k) {
     if (!cut) return (range){u->first, k == 0 ? u->count : 0, u->at};
     return k == 0 ? (range){u->first + u->own * (size_t)h->dp_rank, u->own, u->own_at}
@@ -219,7 +219,7 @@ static gs_status divide_weights(gs_worker *w) {
     const gs_status status = copy_weights(w, whole, h->weights, h->weights_cut);
     m->device->ops->free(m->device, status == GS_OK ? whole : h->weights);
     GS_TRY(status);
-    /* From now on the model frees this array, and finds its state there, but no parameters. */
+    /* From now on the model frees this array, and finds its state there, but not its parameters. */
     m->weights = gs_at(gs_partition_tail(h, h->weights, h->weights_cut, h->params), -h->params);
     m->weights_apart = gs_partition_tail(h, (gs_mem)GS_NONE, h->weights_cut, h->counts).at;
     return GS_OK;
@@ -229,7 +229,7 @@ gs_status gs_partition_divide(gs_worker *w) {
     gs_partition *h = &w->partition;
     if (gs_has_stages(w) || w->settings->zero > 1) GS_TRY(divide_gradients(w));
     if (gs_has_stages(w) || w->settings->zero > 2) GS_TRY(divide_weights(w));
-    for (int i = 0; i < h->count; i++) { /* cut units are in windows instead (train/reducers/zero.c) */
+    for (int i = 0; i < h->count; i++) { /* if cut, they are in windows instead (train/reducers/zero.c) */
         h->unit[i].weights = gs_at(h->weights, h->unit[i].at);
         h->unit[i].gradients = gs_at(h->gradients, h->unit[i].at);
     }
@@ -256,7 +256,7 @@ gs_status gs_partition_bind(const gs_partition *h, gs_layer *l) {
 
 /* ---- what the worker updates ---- */
 
-/* The end of a run of adjacent tensors that are all divided by a tensor group, or all repeated on its ranks. */
+/* The end of a run of adjacent tensors of one kind: all divided by a tensor group, or all repeated on its ranks. */
 static size_t end_of_run(const gs_model *m, size_t at, bool *repeated) {
     size_t end = at;
     for (int i = 0; i < m->param_count; i++) {
@@ -270,8 +270,8 @@ static size_t end_of_run(const gs_model *m, size_t at, bool *repeated) {
     return end;
 }
 
-/* Split a part where tensors that a group divides meet tensors that each of its ranks holds. In norms, only the first
- * rank counts the latter. */
+/* Split a part at each border between tensors that a group divides and tensors that each of its ranks holds whole. In
+ * norms, only the first rank counts the tensors that all hold. */
 static gs_held_shard *add_part(const gs_model *m, gs_held_shard part, gs_held_shard *to) {
     if (part.count == 0) *to++ = part; /* observers of updates expect a part, even an empty one */
     while (part.count > 0) {
@@ -328,7 +328,7 @@ static gs_status reduce_norms(void *worker, int64_t *x, size_t count, bool large
     gs_worker *w = worker;
     gs_comm *c = gs_updates_are_divided(w) ? w->comm : w->groups.comm[GS_TP];
     if (!gs_updates_are_divided(w) && count <= 2) return reduce_few(c, x, count, largest);
-    /* between stages, plans omit these few bytes */
+    /* with stages, predictions omit these few bytes */
     if (w->groups.layout.pp == 1 && gs_updates_are_divided(w))
         w->measured.sent += 2.0 * (double)count * sizeof *x * (c->size - 1) / c->size;
     return gs_comm_all_reduce(c, x, count, GS_I64, largest ? GS_MAX : GS_SUM);
@@ -372,8 +372,8 @@ static size_t largest_shard(const gs_model *m, int i) {
     return most;
 }
 
-/* Gather tensor i in `all`. If each rank holds it whole, this rank's copy goes to `whole`, so that --verify can compare
- * it with the others' copies. */
+/* Gather tensor i in `all`, and put it into `whole`. If each rank holds the whole tensor, put this rank's copy there,
+ * so that --verify can compare it with the other ranks' copies. */
 static gs_status put_tensor(gs_worker *w, int i, const float *mine, float *all, float *whole) {
     const gs_model *m = w->model;
     const gs_param *p = m->param[i];
@@ -398,8 +398,8 @@ static void drop(gs_worker *w, float *memory) {
     free(memory);
 }
 
-/* Assemble the first `count` tensors of the model, one at a time, in memory for all shards of the largest one. mine:
- * this worker's shards. whole may be NULL. Call this on all workers of a group. */
+/* Assemble the first `count` tensors of the model, one at a time, in memory that holds all shards of the largest
+ * tensor. mine: this worker's shards. whole may be NULL. Call this on all workers of a group. */
 static gs_status put_together(gs_worker *w, const float *mine, int count, float *whole) {
     const gs_model *m = w->model;
     float *all;
@@ -452,7 +452,7 @@ static gs_status move(gs_worker *w, int rank, int i, float *whole) {
     return status;
 }
 
-/* Like gs_partition_gather, but for this worker's tensor shards, to the first rank that holds the same shards. */
+/* Like gs_partition_gather, but only for this worker's tensor shards, on the first rank with the same shards. */
 static gs_status gather_part(gs_worker *w, int i, float *whole) {
     const int mine = w->comm->rank, first = w->groups.coordinates.tp;
     for (int rank = first; rank < w->comm->size; rank += w->groups.layout.tp)
@@ -505,7 +505,7 @@ static gs_status read_unit(gs_worker *w, const gs_partition_unit *u, float *to) 
 }
 
 static gs_status share(gs_worker *w, int stage, float *x, size_t count) {
-    enum { LEAST = 1 << 15 }; /* floats; each message under way takes additional memory */
+    enum { LEAST = 1 << 15 }; /* floats; `x` is sent in pieces, because each message under way takes memory */
     gs_comm *stages = w->groups.comm[GS_PP];
     const size_t chunk = count / 64 > LEAST ? count / 64 : LEAST;
     for (size_t at = 0; at < count && stages->size > 1; at += chunk) {

@@ -10,14 +10,14 @@
  *     units         |        unit 0        |        unit 1        | 2 |
  *     of 2 workers  |    0    |     1    |r|     0    |     1     |0|1|     r: the rest, which both workers hold
  *
- * Without ZeRO a unit is all rest. With ZeRO all own parts of a unit have the same size, so that a collective can move
- * them. The rest has fewer elements than there are replicas, and every replica sums, holds and updates it.
+ * Without ZeRO the rest is the whole unit. With ZeRO all workers' parts of a unit have the same size, so a collective
+ * can move them. The rest has fewer elements than there are replicas; each replica sums, holds and updates it.
  *
  * With ZeRO 2 and 3 a unit is one or more whole layers of the model's outermost sequence. Small layers are joined in
- * one unit, since fewer units need fewer messages. No unit is larger than the largest layer, which must be whole in
- * memory at some point anyway. With --recompute, however, a unit holds all layers of a segment, or in a pipeline stage,
- * whose segments are not known when the units are made, all layers of a run. A layer that lends its tensor to another
- * one (gs_layer.lent) is a separate unit, because it is needed for longer.
+ * one unit, because fewer units need fewer messages. No unit is larger than the largest layer, which must be whole in
+ * memory at some point anyway. With --recompute, however, a unit holds all layers of a segment. In a pipeline stage it
+ * holds all layers of a run, because the segments are not known when the units are made. A layer that lends its tensor
+ * to another one (gs_layer.lent) is a separate unit, because it is needed for longer.
  */
 #pragma once
 
@@ -30,8 +30,8 @@ typedef struct gs_partition_unit {
     size_t first, count; /* its parameters, in the model's flat arrays */
     size_t at;           /* their offset in this worker's array, if it holds whole units */
     size_t own, rest;    /* own: count / N, for each of N replicas; rest: the remainder, on all of them */
-    size_t own_at;  /* offset of the own part in an array of parts, | own parts of all units | all rests | */
-    size_t rest_at; /* offset of the rest in such an array; each optimiser vector is one */
+    size_t own_at;  /* offset of the own part in an array of parts: | own parts of all units | all rests | */
+    size_t rest_at; /* offset of the rest in an array of parts; each optimiser vector is such an array */
     int begin, end; /* the layers begin .. end - 1 of the outermost sequence */
     int run;        /* the run to which it belongs */
     bool stays;     /* kept from its first use to its last, in a separate window (train/reducers/zero.h) */
@@ -44,7 +44,7 @@ typedef struct gs_partition_run {
     gs_shard params; /* in this worker's array, if it holds whole units */
     /* The layers' running statistics, which all replicas hold. */
     size_t first, count; /* in the model's flat arrays */
-    size_t at;           /* in model->weights, and in model->gradients behind the parameters' */
+    size_t at;           /* in model->weights; in model->gradients they follow the parameters' gradients */
 } gs_partition_run;
 
 typedef struct gs_partition {
@@ -54,15 +54,15 @@ typedef struct gs_partition {
     size_t own, rest;        /* sums over all units */
     int runs;
     gs_partition_run *run;
-    /* Arrays of a worker whose units are whole. In arrays that are cut (ZeRO 3; for gradients also ZeRO 2), the
-     * worker's parts replace the parameters:
+    /* The arrays of a worker that holds whole units. In arrays that are cut (with ZeRO 3; gradients also with ZeRO 2),
+     * only the worker's parts stand in place of the parameters:
      *
      *     | parameters | a copy of a tied table, in the last stage | state | of gradients: counts |                 */
     size_t params, copied, counts; /* the copy begins at params, the state at copied, the counts at counts */
     const gs_param *copy;      /* the table of a tied layer, in the last of several stages; otherwise NULL */
-    gs_mem weights, gradients; /* this worker's arrays once divided; before that, its model's */
+    gs_mem weights, gradients; /* this worker's arrays; until gs_partition_divide, its model's */
     bool weights_cut, gradients_cut;
-    gs_held_shard *part; /* what it updates: from each unit, its own part and the rest */
+    gs_held_shard *part; /* what this worker updates: of each unit, its own part and the rest */
     gs_held update;
 } gs_partition;
 
@@ -88,11 +88,11 @@ static inline gs_mem gs_partition_tail(const gs_partition *h, gs_mem array, bool
 gs_status gs_partition_plan(const struct gs_worker *, int rank, gs_partition *);
 void gs_partition_free(gs_partition *);
 
-/* Replace the model's arrays by this worker's: both arrays with stages and with ZeRO 3, the gradients with ZeRO 2. A
+/* Replace the model's arrays by this worker's: with stages or ZeRO 3 both arrays, with ZeRO 2 only the gradients. A
  * whole array is freed as soon as its parts are copied. GS_E_MEMORY, GS_E_OPENCL. */
 gs_status gs_partition_divide(struct gs_worker *);
 
-/* Point the parameters and the state of these layers to their memory in this worker's arrays. */
+/* Make the parameters and state of this layer and its children point to their memory in this worker's arrays. */
 gs_status gs_partition_bind(const gs_partition *, gs_layer *);
 
 /* Fill worker->partition.update, once the worker's arrays exist. */

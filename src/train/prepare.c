@@ -28,7 +28,7 @@ static gs_status check_folder_options(const gs_settings *s, const gs_dataset *se
     return GS_OK;
 }
 
-/* A run may be resumed from a different folder than the one in which it began. */
+/* A run may be resumed in a different folder than the one in which it began. */
 static gs_status not_found_here(const gs_settings *s) {
     const char *kept = s->begin ? gs_state_option(s->begin, "data") : NULL;
     if (!kept || strcmp(kept, s->data) != 0 || !gs_dataset_is_relative(kept)) return GS_E_FILE;
@@ -81,7 +81,7 @@ gs_status gs_settle_model(gs_settings *s, const gs_dataset *set, char **made) {
 
 /* vocabulary: the size of the model's vocabulary; 0: it has no embedding. */
 static gs_status check_text(const gs_settings *s, const gs_dataset *set, int vocabulary) {
-    /* A step's counts are sent as floats with its gradients: they are exact up to 2^24. */
+    /* A step's counts are sent as floats with its gradients, and floats are exact only up to 2^24. */
     const size_t most = 1 << 24, batch = s->batch ? s->batch : set->count;
     if (vocabulary == 0)
         return gs_fail(GS_E_USAGE,
@@ -96,7 +96,7 @@ static gs_status check_text(const gs_settings *s, const gs_dataset *set, int voc
 
 /* ---- the model and the loss ---- */
 
-/* Checked here because the layers' own message would name only shapes. */
+/* Checked here because the layers' message would name only shapes. */
 static gs_status check_images(const gs_settings *s, const gs_dataset *set) {
     if (set->text || set->inputs || !gs_model_is_language(s->model)) return GS_OK;
     return gs_fail(
@@ -110,7 +110,7 @@ gs_status gs_check_set(const gs_settings *s, const gs_dataset *set) {
     GS_TRY(check_images(s, set));
     gs_status fits = gs_model_create(NULL, &(gs_model_config){.text = s->model, .in = set->shape}, &plan);
     if (fits != GS_OK && set->text && gs_model_named(s->model) && !gs_model_is_language(s->model))
-        return check_text(s, set, 0); /* the layers' own message would name only shapes */
+        return check_text(s, set, 0); /* the layers' message would name only shapes */
     GS_TRY(fits);
     int outputs = (int)gs_shape_size(plan->out), wanted = gs_model_targets(plan);
     int vocabulary = gs_layer_vocabulary(plan->net);
@@ -164,7 +164,7 @@ gs_status gs_count_skipped(gs_comm *comm, const gs_dataset *set, gs_result *r) {
 
 enum { FINE_CLASSES = 100 }; /* in CIFAR-100 */
 
-/* Image folders can be read at any size, so the model determines it. They cannot provide non-square images. */
+/* Image folders can be read at any size, so the model determines the size. They cannot provide non-square images. */
 static gs_status take_size(gs_settings *s, const gs_weights_info *saved) {
     const gs_shape in = saved->in;
     int *size = &s->folder.size;
@@ -216,7 +216,7 @@ static gs_status check_saved_text(const gs_settings *s, const gs_weights_info *s
     return GS_OK;
 }
 
-/* The user named a model other than the file's. text: the user's model, with its blocks expanded. */
+/* Explains a failure if the user named another model than the file's. text: the user's model, its blocks expanded. */
 static gs_status not_of_this_model(const gs_settings *s, const gs_weights_info *saved, const char *text,
                                    gs_status status) {
     if (!saved->model || s->model == saved->model || strcmp(text, saved->model) == 0) return status;
@@ -224,7 +224,7 @@ static gs_status not_of_this_model(const gs_settings *s, const gs_weights_info *
                    gs_message(), gs_printable(s->model), gs_printable(saved->model));
 }
 
-/* The file's weights must fit the model, and the samples must have the shape for which it was made. */
+/* The file's weights must fit the model, and the samples must have the shape for which the model was made. */
 static gs_status check_saved(const gs_settings *s, const gs_weights_info *saved, const gs_dataset *set) {
     gs_shape in = saved->in, has = set->shape;
     GS_TRY(check_saved_text(s, saved, set));
@@ -262,7 +262,7 @@ gs_status gs_run_check_sizes(const gs_run *run, const gs_settings *s, int worker
                        "--batch %zu is larger than the training set, which has %zu sample%s (--batch all)",
                        batch, count, gs_s(count));
     const int spread = gs_model_parallel_size(s);
-    if (workers % spread != 0) return GS_OK; /* gs_check_workers refuses this, unless more workers join */
+    if (workers % spread != 0) return GS_OK; /* gs_check_workers refuses this if no more workers join */
     workers = workers > spread ? workers / spread : 1; /* workers with samples of their own */
     if ((size_t)workers > count)
         return gs_fail(GS_E_USAGE, "there are %d workers, but only %zu sample%s to train on", workers, count,
@@ -337,7 +337,7 @@ static gs_status read_state(gs_run *run) {
     return GS_OK;
 }
 
-/* Processes do not share CPUs if mpirun, torchrun or Slurm has given each its own. */
+/* Processes do not share CPUs if mpirun, torchrun or Slurm has given each process its own CPUs. */
 static void count_threads(gs_run *run) {
     const gs_usable may = gs_usable_here();
     const gs_rendezvous *p = run->settings.processes;

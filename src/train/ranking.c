@@ -61,7 +61,7 @@ void gs_worst_add_logits(gs_worst *w, size_t first, const float *logits, const i
         gs_worst_add(w, judge(first + i, logits + i * (size_t)classes, labels[i], classes));
 }
 
-/* Another program may have sent anything, so its count is bounded. */
+/* Another program may have sent anything, so each received count is bounded. */
 gs_status gs_worst_of_all(gs_comm *comm, gs_worst *w) {
     gs_worst *all;
     GS_TRY(GS_NEW(all, comm->size, "the worst samples of %d workers", comm->size));

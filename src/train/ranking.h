@@ -23,7 +23,7 @@ enum { GS_WORST = 24 }; /* number of samples kept */
 
 typedef struct gs_wrong {
     size_t sample;    /* its index in the data set */
-    int label, taken; /* its class, and the predicted class */
+    int label, taken; /* its true class, and the predicted one */
     double loss; /* -log p(label), where p is the softmax of its logits; infinite if a logit is not finite */
     double sure; /* p(taken) */
 } gs_wrong;
@@ -34,12 +34,12 @@ typedef struct gs_worst {
     gs_wrong of[GS_WORST];
 } gs_worst;
 
-/* Insert a sample if it is among the GS_WORST worst. The order of the calls does not change the list. */
+/* Insert a sample if it is among the GS_WORST worst. The resulting list does not depend on the order of the calls. */
 void gs_worst_add(gs_worst *, gs_wrong);
 
 /* Insert samples first .. first + n - 1: logits (n, classes), labels from 0 to classes - 1. */
 void gs_worst_add_logits(gs_worst *, size_t first, const float *logits, const int32_t *labels, size_t n,
                          int classes);
 
-/* Merge the lists of all workers, and give each the result. GS_E_MEMORY; also fails as an all-gather does. */
+/* Merge the lists of all workers, and give the result to each. GS_E_MEMORY; also fails as an all-gather does. */
 gs_status gs_worst_of_all(gs_comm *, gs_worst *);

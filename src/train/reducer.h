@@ -1,13 +1,13 @@
-/* Reducers turn a step's gradients into one sum over the replicas, and decide which part of it each worker then holds.
+/* Reducers turn a step's gradients into one sum over the replicas, and decide which part of it each worker then has.
  *
  *     reducers/all_reduce.c  the whole sum, by a scheme, after backward; with --bucket during backward (overlap.h)
  *     reducers/zero.c        one part for each worker: ZeRO 1, 2 and 3
  *
- * With --exact both add in the order of a tree (ordered_sums.h). A step calls their functions as follows (step.c):
+ * With --exact both add in the order of a tree (ordered_sums.h). A step calls the functions as follows (step.c):
  *
  *     for each leaf k:
  *         gs_gradient         dw of a part of the batch
- *         add                 add it to the leaves before it
+ *         add                 add it to those of the leaves before it
  *     finish                  complete the sum over all replicas
  *     gs_update
  *     gather                  send new weights to workers that have not computed them
@@ -19,18 +19,18 @@
 #include "train/train.h"
 
 typedef struct gs_reducer {
-    /* After the strategy's create: make worker->reducer_state. */
+    /* Called after the strategy's create: make worker->reducer_state. */
     gs_status (*create)(gs_worker *);
-    /* Free what create made. create may have failed, or may never have been called. */
+    /* Free what `create` made. `create` may have failed, or may never have been called. */
     void (*free)(gs_worker *);
-    /* The gradients of leaf k = 0, 1, ... are in the model. */
+    /* Called when the gradients of leaf k = 0, 1, ... are in the model. */
     gs_status (*add)(gs_worker *, int k);
     /* Replace gradients, layers' state and counts by their sums, as far as this worker needs them (see partition.h). */
     gs_status (*finish)(gs_worker *);
     /* After the update: send new weights to workers that hold them but have not computed them. NULL: not needed. */
     gs_status (*gather)(gs_worker *);
-    /* Called while other workers pass samples through a run of layers (partition->run), and this one has none: it takes
-     * part in their collectives. May be NULL. */
+    /* Called if this worker has no more samples while others still pass theirs through a run of layers
+     * (partition->run): take part in their collectives. May be NULL. */
     gs_status (*join)(gs_worker *, int run, const gs_pass *, bool backward);
     /* After the last epoch: fill in the reducer's part of the result. */
     void (*report)(const gs_worker *, gs_result *);
@@ -46,6 +46,6 @@ static inline gs_status gs_gather_new_weights(gs_worker *w) {
     return w->reducer->gather && !w->optimizer->loss_scale.skipped ? w->reducer->gather(w) : GS_OK;
 }
 
-/* For both reducers, in a pipeline: sum over the stage's replicas the layers' state in all runs of this worker, and in
- * the last stage also the counts. */
+/* For both reducers, in a pipeline: sum the layers' state in all runs of this worker, and in the last stage also the
+ * counts, over the stage's replicas. */
 gs_status gs_sum_states(gs_worker *);

@@ -31,8 +31,8 @@ int gs_worker_share(const gs_settings *s, int i, int local, cpu_set_t *share) {
 
 /* ---- connections ---- */
 
-/* --sync gloo is Gloo's own all-reduce, so Gloo must connect the processes. All processes must agree on faults, checks
- * and links before the first message. */
+/* --sync gloo is Gloo's own all-reduce, so Gloo must connect the processes. All processes must agree on injected
+ * faults, checks and links before the first message. */
 gs_status gs_connect_processes(const gs_settings *s, const char *purpose, int64_t *step, gs_comm **out) {
     gs_rendezvous r = *s->processes;
     *out = NULL;
@@ -70,7 +70,7 @@ gs_status gs_run_open_worker(gs_run_worker *me) {
     gs_run *run = me->run;
     me->result.workers = me->comm->size;
     me->result.rank = me->comm->rank;
-    if (me->cpus > 0 && !gs_cores_bind(&me->share)) me->cpus = 0; /* it also works unbound */
+    if (me->cpus > 0 && !gs_cores_bind(&me->share)) me->cpus = 0; /* the worker runs unbound */
     if (run->kind == GS_RUN_TRAIN) {
         GS_TRY(gs_check_workers(&run->settings, run->train_set, me->comm->size));
         GS_TRY(gs_check_batch_norm(&run->settings, run->train_set, me->comm->size));
@@ -87,7 +87,7 @@ gs_status gs_run_open_worker(gs_run_worker *me) {
     GS_TRY(gs_agree(&me->worker, &me->found_by_all));
     if (run->kind == GS_RUN_TRAIN) GS_TRY(gs_run_check_sizes(run, &run->settings, me->comm->size));
     me->found_by_all = false;
-    gs_checkpoint_let_go(); /* all have loaded the checkpoint of --resume */
+    gs_checkpoint_let_go(); /* all workers have loaded the checkpoint of --resume */
     return GS_OK;
 }
 
@@ -103,16 +103,16 @@ static gs_status work(gs_run_worker *me) {
     return gs_count_skipped(me->comm, run->test_set, &me->result);
 }
 
-/* A failing worker notifies its peers so that they do not wait. If every worker detects the error by itself, no one is
- * notified: a worker notified before its own check would report a lost peer, with another exit status. All workers also
- * detect divergence (diverged.c). The job itself succeeds, so that the thread accepts do_free. */
+/* A failing worker notifies its peers so that they do not wait. If every worker detects the error by itself, as with
+ * divergence (diverged.c), none is notified: a worker notified before its own check would report a lost peer, with
+ * another exit status. The job itself succeeds, so that the thread accepts do_free. */
 static gs_status do_work(void *context, const gs_job *job) {
     gs_run_worker *me = context;
     (void)job;
     if (gs_error_keep(&me->error, me->run->work(me)) == GS_OK) return GS_OK;
     me->result.steps = me->error.status == GS_E_DIVERGED ? me->worker.diverged.step : me->worker.step;
     if (!me->found_by_all && !me->worker.diverged.together) gs_comm_abort(me->comm, me->error.message);
-    /* Set after storing the message, so that a thread that sees the flag finds it. */
+    /* Set after the message is stored, so that a thread that sees the flag finds the message. */
     __atomic_store_n(&me->run->process.failed, true, __ATOMIC_SEQ_CST);
     return GS_OK;
 }
@@ -124,7 +124,7 @@ static gs_status do_free(void *context, const gs_job *job) {
     return GS_OK;
 }
 
-/* *processes: the comm between processes; NULL: this is the only one. */
+/* *processes: the comm between processes; NULL: this process is the only one. */
 static gs_status connect_processes(gs_run *run, gs_comm **processes) {
     static const char *const purposes[] = {"train", "eval", "predict"};
     gs_settings *s = &run->settings;
@@ -224,7 +224,7 @@ gs_status gs_run_save_weights(gs_run *run) {
     return status;
 }
 
-/* The file is unchanged, unless --keep best has an epoch to save. The message says which case applies. */
+/* The file stays unchanged, unless --keep best has an epoch to save. The message says which is the case. */
 static gs_status after_divergence(gs_run *run) {
     gs_error error = {0};
     const gs_result *first = &run->worker[0].result;
@@ -251,13 +251,13 @@ static void take_result(gs_run *run, gs_result *result) {
     if (run->test_set->folder) result->folder_size = run->test_set->shape.h;
     if (run->test_set->text) result->tokens = run->test_set->text->context;
     if (run->test_set->text) result->token = run->test_set->text->vocabulary.kind;
-    run->worker[0].result = (gs_result){0}; /* the caller owns what it points to */
+    run->worker[0].result = (gs_result){0}; /* the caller now owns what the result points to */
 }
 
 /* ---- before the run ---- */
 
-/* Runs before anything is allocated. A failing dry run is an error only if there is a limit; otherwise the run itself
- * reports what is wrong with its settings. */
+/* Called before anything is allocated. A failing dry run is an error only if there is a memory limit; otherwise the run
+ * itself will report what is wrong with its settings. */
 static gs_status plan_memory(gs_run *run) {
     const gs_settings *s = &run->settings;
     const int before = s->processes && s->processes->size > 1 ? s->processes->rank * run->local : 0;

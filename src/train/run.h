@@ -18,12 +18,12 @@ typedef struct gs_run {
     gs_state *state;       /* read from settings.resume */
     FILE *lock;            /* rank 0's lock on the folder settings.checkpoint; otherwise NULL */
     char *resume;          /* the file found, if settings.resume was a folder; otherwise NULL */
-    gs_scaling scaling;    /* of the set on which the weights are, or were, trained */
+    gs_scaling scaling;    /* of the set on which the weights are (or were) trained */
     const gs_observer *observer;
     gs_dataset *loaded[2]; /* read from files; NULL: the caller's */
     const gs_dataset *train_set, *test_set;
     gs_cut_report cut;          /* for a pipeline whose layers were measured; otherwise runs is 0 */
-    char cut_text[GS_CUT_TEXT]; /* in that case, settings.pipeline_cut */
+    char cut_text[GS_CUT_TEXT]; /* in that case settings.pipeline_cut points here */
     char fit[GS_FIT_TEXT];      /* what --fit chose, and why; "": nothing */
     int local;                  /* workers in this process */
     int threads;                /* CPU threads per worker */
@@ -54,7 +54,7 @@ typedef struct gs_run_worker {
 gs_status gs_run_prepare(gs_run *);
 void gs_run_free(gs_run *);
 
-/* The number of workers in all processes of the run, if each has as many as this one. */
+/* The number of workers in all processes of the run, if each process has as many as this one. */
 int gs_run_all_workers(const gs_run *);
 
 /* GS_E_USAGE: the training set is too small for these settings with `workers` workers. */
@@ -70,12 +70,12 @@ gs_status gs_run_plan_to_save(const gs_run *, gs_model **plan);
 
 /* The CPUs to which worker i of this process's `local` workers is bound. Returns how many; 0: not bound. Call this
  * before any worker is bound. Workers are bound if settings->bind is set, there is more than one, and each has a CPU
- * for each of its threads. Workers on OpenCL devices, which have their own threads, are never bound, nor are workers of
- * processes that `gradsum launch` did not start: mpirun has bound those, or was told not to. */
+ * for each of its threads. Workers on OpenCL devices, which have their own threads, are never bound. In processes that
+ * `gradsum launch` did not start, workers are not bound either: mpirun has bound such processes, or was told not to. */
 int gs_worker_share(const gs_settings *, int i, int local, cpu_set_t *share);
 
-/* Connect this process with the others in settings->processes (at least one). *step: the step at which it resumes, 0
- * for a new run, -1 without --resume; on return, rank 0's step. */
+/* Connect this process with the others in settings->processes (at least one). *step: the step at which this process
+ * resumes (0: a new run; -1: without --resume); on return, rank 0's step. */
 gs_status gs_connect_processes(const gs_settings *, const char *purpose, int64_t *step, gs_comm **out);
 
 /* Connect the workers, and start a thread for each. Call gs_run_stop afterwards, even after a failure. */
@@ -96,21 +96,21 @@ gs_status gs_run_save_weights(gs_run *);
 
 /* ---- prepare.c: data sets and weights in files ---- */
 
-/* *set: the settings' own, or *loaded from files, which the caller frees. GS_E_USAGE; also fails as gs_dataset_load. */
+/* *set: the settings' own, or *loaded from files, freed by the caller. GS_E_USAGE; also fails as gs_dataset_load. */
 gs_status gs_open_set(const gs_settings *, gs_split, gs_dataset **loaded, const gs_dataset **set);
 
-/* For a text of 65 different tokens, change "gpt" to "gpt 65": settings->model is then *made, which the caller frees.
- * *made NULL: settings->model is unchanged. */
+/* For a text of 65 different tokens, change "gpt" to "gpt 65": settings->model then points to *made, which the caller
+ * frees. If *made is NULL, settings->model is unchanged. */
 gs_status gs_settle_model(gs_settings *, const gs_dataset *, char **made);
 
 /* GS_E_USAGE, GS_E_FORMAT, GS_E_SHAPE: the set's targets do not suit the outputs of settings->model, or the loss. */
 gs_status gs_check_set(const gs_settings *, const gs_dataset *);
 
 /* Read the metadata of the file settings->load, and fill in what the settings leave open: the model (valid as long as
- * *saved) and the size of a folder's images. GS_E_FORMAT: neither names a model, or the file's model text is invalid;
- * GS_E_USAGE: settings->folder.size differs. */
+ * *saved) and the size of a folder's images. GS_E_FORMAT: neither file nor settings name a model, or the file's model
+ * text is invalid; GS_E_USAGE: settings->folder.size differs. */
 gs_status gs_read_saved(gs_settings *, gs_weights_info *);
 
-/* Add to *r the files in the set that any rank could not decode and replaced. Call this on all workers: each process
+/* Add to *r the files in the set that some rank could not decode, and replaced. Call this on all workers: each process
  * knows only its own files. */
 gs_status gs_count_skipped(gs_comm *, const gs_dataset *, gs_result *r);

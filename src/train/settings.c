@@ -45,13 +45,13 @@ static gs_status needs_value(const gs_run_option *o) {
     return gs_fail(GS_E_USAGE, "--%s needs a value: %s", o->name, o->argument);
 }
 
-/* A program may set any value that the command line accepts, or a default: off, or determined later (NAN). */
+/* A program may set any value that the command line accepts, or a default: off, or NAN (determined later). */
 static gs_status check_setting(const gs_settings *s, const gs_run_option *o) {
     gs_settings unused;
     const void *value = (const char *)s + o->at;
     const gs_option option = gs_run_option_of(o, &unused);
     char text[GS_OPTION_TEXT_MOST];
-    if (o->kind == GS_OPTION_TEXT) { /* may be NULL if there is no default or the data are in memory */
+    if (o->kind == GS_OPTION_TEXT) { /* may be NULL if it has no default or data are in memory */
         const bool in_memory = o->at == offsetof(gs_settings, data) && (s->train_set || s->test_set);
         return *(const char *const *)value || !o->usual_text || in_memory ? GS_OK : needs_value(o);
     }
@@ -69,9 +69,9 @@ static gs_status check_setting(const gs_settings *s, const gs_run_option *o) {
 
 gs_status gs_check_each_setting(const gs_settings *s) {
     for (const gs_run_option *o = gs_run_table; o->name; o++) {
-        /* GRADSUM_TIMEOUT may exceed the range of --timeout: checked below */
+        /* checked below, because GRADSUM_TIMEOUT may exceed the range of --timeout */
         if (o->at == offsetof(gs_settings, timeout)) continue;
-        /* --device and --devices set the same field; messages name the latter */
+        /* --device and --devices set the same field; messages name --devices */
         if (o[1].name && o->at == o[1].at) continue;
         GS_TRY(check_setting(s, o));
     }
@@ -85,7 +85,7 @@ gs_status gs_check_each_setting(const gs_settings *s) {
 
 /* ---- a layout ---- */
 
-/* given: 0 if the option was not given. */
+/* given: the option's value; 0 if it was not given. */
 static gs_status agree(const char *text, const char *term, int of_layout, const char *option, int given) {
     if (given == 0 || given == of_layout) return GS_OK;
     return gs_fail(GS_E_USAGE, "--layout %s has %s%d, and --%s is %d; use only one of them", text, term,
@@ -140,7 +140,7 @@ static const struct {
 };
 enum { NUMBERS = sizeof numbers / sizeof *numbers, OF_ALL = 2, DECAY = 1, DECOUPLED = NUMBERS, NEEDS_WHOLE };
 
-/* The optimiser's default for number i; NAN: it takes none. For a trait (i >= NUMBERS): 0 if it has it, else NAN. */
+/* The optimiser's default for number i; NAN: not taken. For a trait (i >= NUMBERS): 0 if ops has it, else NAN. */
 static float usual_number(const gs_optimizer_ops *ops, int i) {
     if (i >= NUMBERS) return (i == DECOUPLED ? ops->decoupled : ops->whole) ? 0 : NAN;
     const float usual = *(const float *)((const char *)&ops->usual + numbers[i].number);
@@ -148,7 +148,7 @@ static float usual_number(const gs_optimizer_ops *ops, int i) {
     return i == 0 && !(usual > 0) ? gs_sgd.usual.lr : usual;
 }
 
-/* Append the optimisers that take the hyper-parameter, with this default unless `usual` is NAN: "sgd, nesterov". */
+/* Append the optimisers that take number i ("sgd, nesterov"); unless `usual` is NAN, only those with that default. */
 static void list_optimizers(char *text, size_t size, int i, float usual) {
     const char *between = "";
     for (const gs_optimizer_ops *const *o = gs_optimizers; *o; o++) {
@@ -212,7 +212,7 @@ gs_status gs_check_optimizer(const gs_settings *s) {
 
 /* ---- the learning rates ---- */
 
-/* With a rule, the warm-up is part of the rule's plan. Its length is in units of `unit` steps. */
+/* With a rule, the warm-up is part of the rule's plan. The warm-up's length is in units of `unit` steps. */
 gs_lr_rates gs_rates_of(const gs_settings *s, size_t batch, size_t samples) {
     const uint64_t base = s->base_batch ? s->base_batch : GS_BASE_BATCH;
     const size_t steps = (samples + batch - 1) / batch; /* in an epoch */
@@ -380,7 +380,7 @@ static const struct {
     const char *option;
     int choice;
     const char *why;
-    const char *found; /* the option whose value makes a different choice; NULL: an unset option does */
+    const char *found; /* the option whose value makes another choice; NULL: the choice's is unset */
 } needs[] = {
     {"staleness", ASYNC, "works only with --sync async", "sync"},
     {"every", LOCAL, "works only with --sync local", "sync"},
@@ -413,7 +413,7 @@ static gs_status check_needs(const gs_settings *s) {
     return GS_OK;
 }
 
-/* A space and the option's value, if the option alone does not say what was given. */
+/* A space and the option's value, if the option's name alone does not say which choice was made. */
 static const char *value_of(const gs_settings *s, int choice, char text[64]) {
     text[0] = '\0';
     if (choice == SCHEME) snprintf(text, 64, " %s", s->sync);
@@ -472,7 +472,7 @@ gs_status gs_check_pauses(const gs_settings *s, int workers) {
     return GS_OK;
 }
 
-/* Workers must be divisible into replicas, and --exact's virtual shards among the replicas. */
+/* The workers must be divisible into replicas, and --exact's virtual shards must be divisible among the replicas. */
 static gs_status check_replicas(const gs_settings *s, int workers) {
     const int each = gs_model_parallel_size(s), replicas = workers / each;
     if (workers % each != 0)

@@ -7,10 +7,10 @@
  * refuse. GS_E_USAGE: a setting is invalid, such as a number outside its option's range. */
 gs_status gs_check_each_setting(const gs_settings *);
 
-/* GS_E_USAGE: settings do not work together, as far as can be known before the workers are connected ... */
+/* GS_E_USAGE: settings do not work together. This checks what can be known before the workers are connected ... */
 gs_status gs_check_settings(const gs_settings *);
 
-/* ... and once their number and the training set are known. */
+/* ... and this the rest, once the number of workers and the training set are known. */
 gs_status gs_check_workers(const gs_settings *, const gs_dataset *train_set, int workers);
 /* GS_E_USAGE: --slow or --jitter names a worker that does not exist. */
 gs_status gs_check_pauses(const gs_settings *, int workers);
@@ -18,7 +18,7 @@ gs_status gs_check_pauses(const gs_settings *, int workers);
 /* GS_E_USAGE: a hyper-parameter is set that the optimiser does not take, such as --momentum for Adam. */
 gs_status gs_check_optimizer(const gs_settings *);
 
-/* An option's help. For a hyper-parameter it is extended with the names and defaults of the optimisers that take it:
+/* An option's help. For a hyper-parameter, the names of the optimisers that take it and their defaults are appended:
  * "lars: momentum; by default 0.9". Not thread-safe. */
 const char *gs_optimizers_help(const char *option, const char *help);
 
@@ -27,8 +27,8 @@ typedef struct gs_conflict {
     const char *option, *other, *why; /* "--zero", "--bucket", "divides the gradients among the workers" */
 } gs_conflict;
 
-/* Conflict i of the table; false: there are no more. gs_check_pairs: GS_E_USAGE for a conflict, or for an option
- * without the choice that it requires. */
+/* Conflict i of the table; false: there are no more. gs_check_pairs returns GS_E_USAGE for a conflict, or for an option
+ * set without the choice that it requires. */
 bool gs_conflict_of(int i, gs_conflict *);
 gs_status gs_check_pairs(const gs_settings *);
 
@@ -41,14 +41,14 @@ bool gs_devices_are_cpu(const char *devices);
  * invalid (gs_layout_read), or a different --pipeline, --tensor or --zero is set. */
 gs_status gs_layout_settle(gs_settings *);
 
-/* The layout of `workers` workers with these settled settings. */
+/* The layout of `workers` workers with these settings, after gs_layout_settle. */
 gs_layout gs_layout_of(const gs_settings *, int workers);
 
 /* GS_E_USAGE: settings->layout requires a different number of workers. */
 gs_status gs_layout_check_workers(const gs_settings *, int workers, const char *options);
 
-/* The number of passes in which a worker computes its part of a batch: from --accumulate, or the micro-batches of a
- * pipeline; with --exact, virtual shards replace both. */
+/* The number of passes in which a worker computes its part of a batch: --accumulate, or the number of a pipeline's
+ * micro-batches; 1 with --exact, where virtual shards replace both. */
 static inline int gs_passes(const gs_settings *s) {
     if (s->pipeline > 1 && !s->exact) return s->micro_batches > 0 ? s->micro_batches : 4 * s->pipeline;
     return s->accumulate > 1 && !s->exact ? s->accumulate : 1;

@@ -18,7 +18,7 @@ gs_status gs_pipeline_read(const char *text, const gs_pipeline_schedule **schedu
 /* The number of samples in the largest micro-batch of a step. */
 size_t gs_pipeline_micro_batch(const gs_settings *, size_t batch, int workers);
 
-/* Cut a model; a tensor group's shard of a model is cut like the whole model. GS_E_USAGE. */
+/* Cut a model; a tensor group's shard of a model is cut at the same layers as the whole model. GS_E_USAGE. */
 gs_status gs_stages_cut(const gs_settings *, const gs_model *, int micro_batches, gs_stages *);
 
 /* Find the stages of a worker's pipeline. */

@@ -3,9 +3,9 @@
  *     step         number of steps done. The position in the epoch, its order (data/order.h), the learning rate, and
  *                  the draws of dropout and augmentation follow from it: all are functions of the seed and the step
  *     updates      number of the optimiser's updates: Adam's t
- *     loss_scale   and `good`, the updates since it last changed; for f16 (optim/loss_scale.h)
+ *     loss_scale   and `good`, the number of updates since it last changed; for f16 (optim/loss_scale.h)
  *     vectors      the optimiser's (optim/optimizer.h): velocity, moments
- *     options      with which the run was started
+ *     options      those with which the run was started
  *     data         the number of samples in the training set, and its checksum
  *
  *     one run  | epoch 1 | epoch 2 | epoch 3 | epoch 4 |
@@ -15,8 +15,8 @@
  *
  * A run that has already done all requested steps is only tested, and its weights saved.
  *
- * With --sync local, a run that ends between two averaging steps performs an extra one, which an uninterrupted run
- * would not. File format: persist/state_file.h.
+ * With --sync local, a run that ends between two averages makes an extra one, which an uninterrupted run would not
+ * make. File format: persist/state_file.h.
  */
 #pragma once
 
@@ -45,12 +45,12 @@ void gs_state_free(gs_state *); /* NULL is allowed */
  * after a failure. gs_state_fill copies the worker's state, between two steps. */
 gs_status gs_state_create(gs_worker *, gs_state **out);
 gs_status gs_state_fill(gs_worker *, gs_state *);
-/* Only record the memory to which *place will point (core/ledger.h). gs_state_create calls it. */
+/* Only record the memory to which *place will point (core/ledger.h). gs_state_create calls this. */
 gs_status gs_state_book(gs_worker *, gs_state **place);
 
 enum { GS_RUN_HAS_ENDED = 700 }; /* maximum size of `text` below, in bytes */
 
-/* True if all requested steps are done. If so, `text` says so and how to continue; it may be NULL if size is 0. */
+/* True if all requested steps are done. If so, `text` says this, and how to continue; it may be NULL if size is 0. */
 bool gs_state_has_ended(const gs_state *, const gs_settings *, char *text, size_t size);
 
 /* ---- a worker resumes from settings->begin ---- */
@@ -58,5 +58,5 @@ bool gs_state_has_ended(const gs_state *, const gs_settings *, char *text, size_
 /* Called before the loader is created: sets the number of steps done. */
 void gs_state_begin(gs_worker *);
 
-/* Write the vectors to the device, after the warm-up, which changes nonzero vectors. */
+/* Write the vectors to the device. Call this after the warm-up, which changes vectors that are not zero. */
 gs_status gs_state_restore(gs_worker *);

@@ -20,7 +20,7 @@ static gs_status synchronous_step(gs_worker *w, gs_score *score) {
         GS_TRY(w->virtual_shards ? gs_virtual_shards_gradient(w->virtual_shards, k) : gs_gradient(w));
         GS_TRY(sum->add(w, k)); /* with --exact: add this leaf to those before it; otherwise nothing */
     }
-    GS_TRY(sum->finish(w));          /* dw summed over all workers, with their counts */
+    GS_TRY(sum->finish(w));          /* sums dw, and the counts, over all workers */
     GS_TRY(gs_read_score(w, score)); /* loss, correct predictions and samples */
     GS_TRY(gs_phase_ends(w, GS_PHASE_SYNC));
 
@@ -34,7 +34,7 @@ static gs_status synchronous_step(gs_worker *w, gs_score *score) {
 gs_status gs_gradient(gs_worker *w) {
     gs_model *m = w->model;
     gs_mem logits;
-    gs_pass pass = {.fresh = true}; /* backward writes dw; from the second micro-batch on, it adds to dw */
+    gs_pass pass = {.fresh = true}; /* backward overwrites dw; from the second micro-batch on, it adds */
     GS_TRY(gs_model_clear_stats(m));
     do {
         GS_TRY(gs_worker_next(w, &pass));
@@ -64,7 +64,7 @@ gs_status gs_update(gs_worker *w, double samples) {
     if (!may_update) return GS_OK;
     if (gs_updates_are_divided(w) || o->ops->whole)
         GS_TRY(gs_optimizer_update_held(o, samples, own));
-    else /* a tensor group: in one piece */
+    else /* a tensor group's shards, in one piece */
         GS_TRY(gs_optimizer_update_part(o, samples, 0, w->model->params));
     return gs_partition_end_update(w, samples);
 }
@@ -108,8 +108,8 @@ gs_status gs_tell_wish_to_stop(gs_worker *w) {
     return write_wish(w, wish);
 }
 
-/* A single worker's counts are final after the loss. If requested at that point, they arrive while the device is still
- * computing backward, so that the host can prepare the next step. */
+/* A single worker's counts are final after the loss. If they are requested at that point, they arrive while the device
+ * is still computing backward, and the host can prepare the next step. */
 static gs_status begin_to_read_score(gs_worker *w) {
     GS_TRY(write_wish(w, gs_wishes(w, w->step + 1)));
     return w->device->ops->read_begin(w->device, w->counts, gs_model_stats(w->model), sizeof w->counts);

@@ -7,7 +7,7 @@
 #include "train/reducers/zero.h"
 #include "train/tensor.h"
 
-/* The strategies, by the name of the option that chooses them, or by the value of --sync. */
+/* The strategies, named after the option that chooses each, or after the value of --sync. */
 static struct {
     const char *name;
     const gs_strategy *own, *now; /* now: own, or its replacement */
@@ -16,7 +16,7 @@ static struct {
     { name, &gs_strategy_##strategy, &gs_strategy_##strategy }
     ROW("synchronous", synchronous), ROW("zero", synchronous), ROW("exact", synchronous),
     ROW("pipeline", pipeline),       ROW("local", local),      ROW("async", async)};
-enum { NAMES = sizeof by_name / sizeof *by_name, OF_SYNC = 4 /* chosen by --sync NAME from here on */ };
+enum { NAMES = sizeof by_name / sizeof *by_name, OF_SYNC = 4 /* from here on chosen by --sync NAME */ };
 
 gs_status gs_strategy_replace(const char *name, const gs_strategy *by) {
     if (by && strcmp(by->name, name) != 0)
@@ -35,7 +35,7 @@ const gs_strategy *gs_strategy_of(const gs_settings *s) {
     const char *option = s->pipeline > 1 ? "pipeline" : s->zero ? "zero" : s->exact ? "exact" : NULL;
     int i = option ? 0 : OF_SYNC;
     while (i < NAMES && strcmp(by_name[i].name, option ? option : s->sync) != 0) i++;
-    return by_name[i < NAMES ? i : 0].now; /* any other scheme: synchronous */
+    return by_name[i < NAMES ? i : 0].now; /* any other --sync is a scheme: synchronous */
 }
 
 const gs_reducer *gs_reducer_of(const gs_settings *s) {

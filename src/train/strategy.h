@@ -10,7 +10,7 @@
  * are refused; each strategy's check refuses a few more.
  *
  * A new strategy needs a file, a name below and a row in strategy.c. Almost no other file names a strategy: code calls
- * it through its table. */
+ * strategies through their tables. */
 #pragma once
 
 #include "train/train.h"
@@ -27,16 +27,16 @@ typedef struct gs_strategy {
     gs_status (*check_workers)(const gs_settings *, const gs_dataset *train_set, int workers);
 
     /* True if the workers' weights differ between steps. There is then no reducer, and a step's score counts only this
-     * worker's part; its `stop` also means that a worker has diverged. */
+     * worker's part; the score's `stop` may also mean that a worker has diverged. */
     bool apart;
 
     /* ---- training: all workers call all of these functions; any except step may be NULL ---- */
 
     /* Called before the first step: create worker->strategy_state. */
     gs_status (*create)(gs_worker *);
-    /* Free what create made. create may have failed, or may never have been called. */
+    /* Free what `create` made. `create` may have failed, or may never have been called. */
     void (*free)(gs_worker *);
-    /* An epoch of `steps` steps begins. */
+    /* Called when an epoch of `steps` steps begins. */
     gs_status (*begin_epoch)(gs_worker *, size_t steps);
     /* Turn the worker's part of a global batch into its new weights. */
     gs_status (*step)(gs_worker *, gs_score *);
@@ -47,7 +47,7 @@ typedef struct gs_strategy {
 
     /* ---- for a strategy whose workers hold only the layers of their own stage; otherwise NULL ---- */
 
-    /* worker->model is created with weights only (max_batch 0), which create divides. score passes worker->input
+    /* worker->model is created with weights only (max_batch 0), which `create` divides. `score` passes worker->input
      * forward through all stages. *scored: true on the last stage, whose model's stats then hold the loss. */
     gs_status (*score)(gs_worker *, const gs_pass *, bool *scored);
     /* Model i of the models that contain this worker's layers; NULL: there are no more. */
@@ -56,10 +56,11 @@ typedef struct gs_strategy {
 
 extern const gs_strategy gs_strategy_synchronous, gs_strategy_pipeline, gs_strategy_local, gs_strategy_async;
 
-/* Replace the strategy of runs with this name, to try one in the running framework (lessons/). `name` names a strategy,
- * or is "zero" or "exact", which are otherwise synchronous. The first of --pipeline, --zero and --exact that is set
- * determines a run's name. NULL restores the built-in one. The new strategy must live as long as it is used. Call this
- * before other threads start. GS_E_USAGE: no strategy has this name, or the new one has a different name. */
+/* Replace the strategy of the runs called `name`, to try one in the running framework (lessons/). `name` is the name of
+ * a strategy, or "zero" or "exact": runs with --zero or --exact otherwise use the synchronous strategy. The first of
+ * --pipeline, --zero and --exact that is set determines what a run is called. NULL restores the built-in strategy. The
+ * new strategy must live as long as it is used. Call this before other threads start. GS_E_USAGE: no strategy has this
+ * name, or the new one has a different name. */
 gs_status gs_strategy_replace(const char *name, const gs_strategy *);
 
 /* The strategy that these settings select. */
@@ -89,7 +90,7 @@ static inline gs_model *gs_worker_model(const gs_worker *w, int i) {
  * group. parallel/layout.h says which workers these are. */
 int gs_model_parallel_size(const gs_settings *);
 
-/* The number of parts of a batch: the leaves with --exact, otherwise one per replica. */
+/* The number of parts into which a batch is cut: with --exact the number of leaves, otherwise one per replica. */
 int gs_batch_shards(const gs_settings *, int workers);
 
 /* Find the scheme that these settings select for sums. GS_E_USAGE: the message lists what --sync accepts. */
@@ -106,17 +107,16 @@ const char *gs_sums_text(const gs_worker *, char text[GS_SUMS_TEXT]);
  * --exact these parts are its leaves, in order. */
 gs_status gs_gradient(gs_worker *);
 
-/* Requests, as added to GS_STAT_STOP: their sums are exact (persist/checkpoint.h). */
+/* Requests, as the numbers that workers add to GS_STAT_STOP. Sums of these are exact (persist/checkpoint.h). */
 #define GS_ASKS_TO_STOP 1.0f
 #define GS_ASKS_FOR_CHECKPOINT (1.0f / 4096)
 #define GS_SAYS_CHECKPOINT 0.5f
 
-/* What this worker adds to GS_STAT_STOP in the step that completes `done` steps: a request to stop, or its hooks'
- * requests (persist/checkpoint.h). Call this once per step. */
+/* What this worker adds to GS_STAT_STOP when `done` steps, including the current one, are complete: a request to stop,
+ * or its hooks' requests (persist/checkpoint.h). Call this once per step. */
 float gs_wishes(const gs_worker *, uint64_t done);
 
-/* Write the requests of this worker and its tensor group, to stop or for a checkpoint, into the counts. The sum of the
- * counts tells all workers. */
+/* Write this tensor group's requests (to stop, or for a checkpoint) into the counts, whose sum tells all workers. */
 gs_status gs_tell_wish_to_stop(gs_worker *);
 
 /* Read the counts that follow the gradients. */

@@ -29,7 +29,7 @@ static gs_status add_batch(gs_sweep *s, uint64_t batch, const char *text) {
 static gs_status add_between(gs_sweep *s, uint64_t end, const char *text) {
     for (;;) {
         const uint64_t a = s->batch[s->batches - 2], b = s->batch[s->batches - 1];
-        const uint64_t next = b * b / a; /* both are below 2^32, as a training set's order is 32-bit */
+        const uint64_t next = b * b / a; /* a, b < 2^32, because a training set's order is 32-bit */
         if (next * a != b * b || next > end)
             return gs_fail(GS_E_USAGE,
                            "--batch %s: '...' continues by the factor %g, from %" PRIu64 " to %g, and misses "
@@ -69,7 +69,7 @@ gs_status gs_sweep_batches(gs_sweep *s, const char *text) {
 
 /* ---- the runs ---- */
 
-/* Observes one run. */
+/* The context of an observer of one run. */
 typedef struct watcher {
     gs_sweep_run *run;
     double target;

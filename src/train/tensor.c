@@ -5,20 +5,19 @@
  *
  * Worker r holds shard r % T in group r / T (parallel/layout.h). The T workers of a group, GS_TP, sum y in forward and
  * dx in backward. The workers that hold the same shard, GS_DP, sum gradients, counts, and everything else that data
- * parallelism sums. A group does not sum the gradients of tensors that all its ranks hold, because they are equal. Only
- * the norm of the gradients needs both sums: divided tensors count once for each shard, all others once.
+ * parallelism sums. A group does not sum the gradients of tensors that all its ranks hold, because these are equal.
+ * Only the norm of the gradients needs sums over both: divided tensors count once for each shard, all others once.
  *
  * A worker holds its shards of weights, gradients and optimiser vectors. A file holds whole tensors: the group
  * assembles them for writing, and divides them after reading (partition.c). With --pipeline and --zero a step works on
  * shards: rank i of a stage sends its result to rank i of the next stage, and the replicas of a shard divide its
- * vectors, gradients and weights. A stage may even end between the two layers of a pair; a message is then also a
- * shard.
+ * vectors, gradients and weights. A stage may even end inside a pair; its messages are then shards too.
  *
- * With --exact the sums that a group divides have 8 leaves in the model, and a worker adds a subtree of them. The
- * levels above are rounds of recursive doubling, as in ordered_sums.h: T workers give the bits of one. Without --exact
- * a group's sums, and the sums of gradients, use a ring (sync/ring.c), which sends the least: 2 (T - 1) / T of an
- * array. If shards differ in size and there are more than two replicas, a ring would add the tensors that all ranks
- * hold in a different order on each rank (gs_tensor_needs_order); gradients are then also added by recursive doubling.
+ * With --exact the sums that a group divides are trees of 8 leaves, and a worker adds a subtree of each. The levels
+ * above are rounds of recursive doubling, as in ordered_sums.h, so T workers give the bits of one. Without --exact a
+ * group's sums, and the sums of gradients, use a ring (sync/ring.c), which sends the least: 2 (T - 1) / T of an array.
+ * If shards differ in size and there are more than two replicas, a ring would add tensors that all ranks hold, but in
+ * an order that differs between ranks (gs_tensor_needs_order); gradients are then also added by recursive doubling.
  */
 #include "train/tensor.h"
 
@@ -41,7 +40,7 @@ struct gs_tensor_worker {
 /* ---- a group's tokens ---- */
 
 /* If sequences are divided (parallel/sequence.h), a rank's tokens of each sample lie between those of other ranks, but
- * a message is contiguous. Tokens are therefore reordered by rank before sending, or back after receiving:
+ * a message is contiguous. Tokens are therefore put in rank order before sending, and back after receiving:
  *
  *     whole     sample 0: rank 0, rank 1     sample 1: rank 0, rank 1
  *     in order  rank 0: sample 0, sample 1   rank 1: sample 0, sample 1
@@ -106,7 +105,7 @@ bool gs_tensor_needs_order(const gs_worker *w) {
     return !equal && w->groups.layout.dp > 2;
 }
 
-/* A ring sends the least; recursive doubling adds neighbours first, and all elements in the same order. */
+/* A ring sends the least; recursive doubling adds neighbours first, and adds all elements in the same order. */
 static const gs_sync_scheme *scheme_of(const gs_worker *w, bool ordered) {
     return w->settings->exact || ordered ? &gs_sync_recursive_doubling : &gs_sync_ring;
 }
@@ -138,7 +137,7 @@ static gs_status sum(void *worker, gs_device *d, gs_mem x, size_t count) {
     return GS_OK;
 }
 
-/* With --sequence: all-gather the ranks' parts, or reduce-scatter to them; with --exact, use an all-reduce. */
+/* With --sequence: all-gather the ranks' parts, or reduce-scatter to them (with --exact by an all-reduce). */
 static gs_status send_tokens(gs_worker *w, gs_device *d, gs_mem part, gs_mem whole, size_t n, size_t each,
                              bool gathers) {
     if (!w->groups.met) return GS_OK;
@@ -178,7 +177,7 @@ gs_tensor_group gs_tensor_group_here(gs_worker *w) {
 
 /* ---- creation and release ---- */
 
-/* Find the maximum number of floats per sample in a layer's sum, or in the loss's (model/forward_backward.c). */
+/* Find the maximum number of floats per sample in any layer's sum, or in the loss's (model/forward_backward.c). */
 static gs_status find_largest(gs_layer *l, void *most) {
     size_t floats = gs_tensor_floats(l, false), loss = 0,
            ranks = l->shard ? (size_t)l->shard->group->size : 0;

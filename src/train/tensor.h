@@ -5,27 +5,27 @@
 #include "train/train.h"
 
 /* This worker's tensor group, for gs_model_create. With --exact but without --tensor the worker is alone in its group,
- * and its sums have the order of divided ones. size 0: neither option is given. */
+ * and adds its sums in the order of divided ones. size 0: neither option is given. */
 gs_tensor_group gs_tensor_group_here(gs_worker *);
 
-/* The tensor group of worker `rank`, for a plan, in which nothing is summed. */
+/* The tensor group of worker `rank`, for a plan only: it cannot sum. */
 gs_tensor_group gs_tensor_group_of(const gs_settings *, int rank);
 
-/* True if sums of gradients over replicas must add all elements in the same order, at any offset in the array. If a
- * group's shards differ in size, tensors that all its ranks hold have different offsets, but their sums must have the
- * same bits. With two replicas, any order gives the same bits. */
+/* True if sums of gradients over replicas must add in the same order at every offset in the array. If a group's shards
+ * differ in size, the tensors that all its ranks hold have different offsets on different ranks, but their sums must
+ * have the same bits. With two replicas, any order gives the same bits. */
 bool gs_tensor_needs_order(const gs_worker *);
 
 /* ---- messages for --sequence ---- */
 
-/* A shard: n runs of `each` floats. ordered: room for all ranks' floats, if n is more than 1. */
+/* A shard: n runs of `each` floats. ordered: room for all ranks' floats; needed only if n is more than 1. */
 typedef struct gs_token_shards {
     gs_comm *tp;
     float *ordered;
     size_t n, each;
 } gs_token_shards;
 
-/* Implement gs_tensor_group.gather and reduce. With n = 1 the part may lie in the whole. */
+/* These implement gs_tensor_group.gather and reduce. With n = 1 `part` may lie in `whole`. */
 gs_status gs_token_shards_gather(const gs_token_shards *, gs_device *, gs_mem whole, gs_mem part);
 gs_status gs_token_shards_reduce(const gs_token_shards *, gs_device *, gs_mem part, gs_mem whole);
 

@@ -32,17 +32,17 @@ struct gs_timeline {
     gs_memory_sample *sample; /* written only by the worker's thread */
     size_t samples, room;
     uint64_t lost; /* number of lost samples */
-    bool *needed;  /* [buffer of the arena]: its values will still be read */
+    bool *needed;  /* [buffer of the arena]: true while its values will still be read */
     double stages; /* in a pipeline: bytes that will still be read, for all micro-batches that are alive */
     int rows;
     row row[];
 };
 
 /* ---- memory ----
- * The allocated bytes, according to the ledger, and the activations that are still needed. y and dx are in an arena
- * that is allocated before the first step (memory/arena.h), so the ledger's value is constant. A picture should show
- * which of them are needed: y from its forward on, dx from its backward on, each until the last layer that reads it has
- * ended its backward (layer/memory/buffer_plan.h). */
+ * Samples hold the allocated bytes, according to the ledger, and the activations that are still needed. y and dx are in
+ * an arena that is allocated before the first step (memory/arena.h), so the ledger's value is constant. A picture
+ * should show which activations are needed: y from its forward on, dx from its backward on, each until the last layer
+ * that reads it has ended its backward (layer/memory/buffer_plan.h). */
 
 static bool overlap(const gs_arena *a, int i, int k) {
     const gs_lifetime *x = &a->lifetimes.life[i], *y = &a->lifetimes.life[k];
@@ -50,7 +50,7 @@ static bool overlap(const gs_arena *a, int i, int k) {
     return x->at < y->at + y->floats && y->at < x->at + x->floats;
 }
 
-/* Mark a buffer as needed; it overwrites the buffers that share its memory. */
+/* Mark a buffer as needed, and the buffers whose memory it overwrites as no longer needed. */
 static void now_holds(gs_timeline *t, const gs_arena *a, int buffer) {
     if (buffer < 0) return;
     for (int i = 0; i < (int)a->lifetimes.count; i++)
@@ -74,7 +74,7 @@ static void forget(gs_timeline *t, const gs_arena *a, const gs_layer *l) {
         if (a->lifetimes.life[i].dies <= l->memory.backward_step || l == l->root) t->needed[i] = false;
 }
 
-/* Called after a layer, or with l NULL after a phase. at: the time by gs_seconds(). */
+/* Called after a layer or, with l NULL, after a phase. at: the time by gs_seconds(). */
 static void sample_memory(gs_timeline *t, double at, size_t n, const gs_layer *l, gs_direction direction) {
     const gs_worker *w = t->worker;
     const gs_arena *a = w->model->net->arena;
@@ -85,7 +85,7 @@ static void sample_memory(gs_timeline *t, double at, size_t n, const gs_layer *l
     }
     gs_memory_sample *s = &t->sample[t->samples++];
     gs_memory_use host;
-    memset(s, 0, sizeof *s); /* including padding, since the whole struct is sent */
+    memset(s, 0, sizeof *s); /* including padding: the whole struct is sent */
     s->at = at - t->began;
     s->step = t->step;
     gs_ledger_now(&w->device->memory, GS_ON_DEVICE, &s->use);
@@ -104,7 +104,7 @@ static void add(gs_timeline *t, gs_span s) {
         return;
     }
     gs_span *place = &r->span[r->count++];
-    memset(place, 0, sizeof *place); /* including padding, since the whole struct is sent */
+    memset(place, 0, sizeof *place); /* including padding: the whole struct is sent */
     *place = s;
     place->start -= t->began;
     place->end -= t->began;
@@ -135,7 +135,7 @@ void gs_timeline_bucket(gs_worker *w, int bucket, double start, double end) {
 void gs_timeline_stage(gs_worker *w, bool backward, int micro_batch, int chunk, size_t bytes, double start) {
     if (!w->recorded) return;
     double *stages = &w->timeline->stages;
-    /* not below 0: the micro-batch's forward may have run before recording began */
+    /* not below 0, because the micro-batch's forward may have run before recording began */
     *stages = fmax(*stages + (backward ? -(double)bytes : (double)bytes), 0);
     gs_timeline_span(w, &(gs_span){.start = start,
                                    .end = gs_seconds(),
@@ -144,7 +144,7 @@ void gs_timeline_stage(gs_worker *w, bool backward, int micro_batch, int chunk, 
                                    .round = chunk});
 }
 
-/* Runs in the fetcher's thread, or with OpenCL in the worker's. It is passed `step`, to avoid reading the worker. */
+/* Runs in the fetcher's thread or, with OpenCL, in the worker's. `step` is passed, to avoid reading the worker. */
 static void see_transfer(void *context, uint64_t step, const gs_offload_transfer *m) {
     add(context, (gs_span){.start = m->start,
                            .end = m->end,
@@ -224,7 +224,7 @@ static gs_status after_layer(void *context, const gs_layer *l, gs_direction dire
 
 /* ---- creation and release ---- */
 
-/* Times count from when rank 0 began; on a different machine, with a different clock, from when this rank began. */
+/* Times count from rank 0's beginning; on a machine with a different clock, from this rank's beginning. */
 static gs_status agree_on_beginning(gs_timeline *t) {
     gs_comm *c = t->worker->comm;
     double of_rank0[2] = {gs_seconds(), gs_boot_id()};
@@ -236,7 +236,7 @@ static gs_status agree_on_beginning(gs_timeline *t) {
 
 gs_status gs_timeline_create(gs_worker *w, gs_timeline **out) {
     const size_t layers = gs_layer_count(w->model->net);
-    const gs_arena *arena = w->model->net->arena; /* NULL: a stage, with layers in other models */
+    const gs_arena *arena = w->model->net->arena; /* NULL for a stage, whose layers are in other models */
     const int rows = GS_ROW_SERVER + w->comm->size;
     gs_timeline *t = *out = calloc(1, sizeof *t + (size_t)rows * sizeof *t->row);
     if (!t) return gs_fail(GS_E_MEMORY, "no memory for a timeline of %zu layers", layers);
@@ -286,7 +286,7 @@ void gs_rank_timelines_free(gs_rank_timeline *parts, int workers) {
     free(parts);
 }
 
-/* Take the samples, and concatenate all rows. */
+/* Take over the samples, and concatenate all rows. */
 static gs_status join(gs_timeline *t, gs_rank_timeline *out) {
     *out = (gs_rank_timeline){.memory = t->sample, .samples = t->samples, .lost = t->lost};
     t->sample = NULL;

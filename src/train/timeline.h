@@ -1,4 +1,4 @@
-/* When everything that a worker does in some steps begins and ends, thread by thread.
+/* Records when each thing that a worker does in some steps begins and ends, thread by thread.
  *
  *     row 0, compute   | step 4                                                                        |
  *                      | load | forward                | backward               | sync       | update |
@@ -15,7 +15,7 @@
  *
  * At the end rank 0 gathers the spans of all workers, with times since training began. On one machine all processes
  * read the same clock. A worker on a different machine counts from the end of the barrier before the first step, so its
- * spans may be off by the duration of a message.
+ * times may be off by the duration of a message.
  */
 #pragma once
 
@@ -41,7 +41,7 @@ typedef enum gs_span_kind {
     GS_SPAN_SEND,           /* index: the receiving rank */
     GS_SPAN_RECEIVE,        /* index: the sending rank; includes the wait for the message */
     GS_SPAN_BUCKET,         /* a sum of --bucket; index: the bucket, from 0 */
-    GS_SPAN_GATHER,         /* by the loader; step: the one that uses the samples, possibly a later one */
+    GS_SPAN_GATHER,         /* by the loader; step: the one that will use the samples */
     GS_SPAN_STAGE_FORWARD,  /* in a pipeline; index: the micro-batch; round: the stage's chunk, from 0 */
     GS_SPAN_STAGE_BACKWARD, /* index and round as above */
     GS_SPAN_UNIT_GATHER,    /* ZeRO: all-gather of a unit's weights; index: the unit */
@@ -58,12 +58,12 @@ typedef struct gs_span {
     double start, end;     /* seconds since training began */
     uint64_t step;         /* from 1 */
     uint64_t bytes;        /* send, receive: of the message; gather: of the samples; else see the kinds */
-    uint64_t first, count; /* send, receive: range of the gradients, or 0 0; for a unit: its parameters */
+    uint64_t first, count; /* send, receive: range of the gradients, or 0 0; unit: its parameters */
     int32_t row, kind, index;
-    int32_t round; /* in a scheme, from 1; 0: none */
+    int32_t round; /* round of a sync scheme, from 1; 0: none */
 } gs_span;
 
-/* A worker's ledger (core/ledger.h) at one point in a step, device and host together. */
+/* A worker's ledger (core/ledger.h) at one point in a step, for device and host together. */
 typedef struct gs_memory_sample {
     double at; /* seconds since training began */
     uint64_t step;
@@ -92,7 +92,7 @@ void gs_timeline_bucket(gs_worker *, int bucket, double start, double end);
 void gs_timeline_span(gs_worker *, const gs_span *);
 /* Record forward or backward of a micro-batch in a chunk of this worker's stage; its activations take `bytes`. */
 void gs_timeline_stage(gs_worker *, bool backward, int micro_batch, int chunk, size_t bytes, double start);
-/* Record a message of a step, in the thread of its row. Messages of a scheme are recorded automatically. */
+/* Record a message of a step, in the thread of its row. Messages of a sync scheme are recorded automatically. */
 void gs_timeline_message(gs_worker *, int row, uint64_t step, bool received, int peer, size_t bytes,
                          double start);
 

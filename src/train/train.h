@@ -1,5 +1,5 @@
 /* Training: every worker holds the whole model and computes the gradient of its part of the batch. The gradients are
- * summed over all workers, and all make the same update.
+ * summed over all workers, and all workers make the same update.
  *
  *     run.c         this process's workers, one thread each: devices, cores, connections; sweep.c: several runs
  *     trainer.c     a run that a program controls step by step (gradsum.h)
@@ -7,7 +7,7 @@
  *     epochs.c      the epochs of one worker: order, steps, evaluation
  *     step.c        one step, as in theory: load, forward, loss, backward, sum, update
  *     strategies/   other kinds of step: pipeline.c, local_sgd.c, async.c; strategy.h describes all
- *     reducers/     how gradients are summed (reducer.h): all_reduce.c, zero.c; overlap.c: while backward still runs
+ *     reducers/     how gradients are summed (reducer.h): all_reduce.c, zero.c; overlap.c: during backward
  *     worker.h      a worker: device, replica, optimiser, rank; partition.h: its part of the model
  *     stages.h      a model cut into stages; tensor.h: layers shared by a group
  *     ordered_sums.h       the order in which gradients are summed with --exact
@@ -15,7 +15,7 @@
  *     offload.h     data kept outside of the device's memory
  *     evaluate.c    inference: the test set divided among the workers
  *     ranking.c     the confusion matrix, and the samples with the largest loss
- *     options/      one table of all options, with their defaults; agreement.c: all ranks must have the same options
+ *     options/      one table of all options, with their defaults; agreement.c: checks that ranks agree on them
  *     settings.h    which settings are allowed and work together; the resulting layout and learning rates
  *     state.h       what a run needs to resume
  *     hooks.h       observers of a run: digest/ (what each step computed), verify.c (are all weights equal?),
@@ -45,8 +45,7 @@ typedef struct gs_slow {
 /* --jitter 3:20ms@5%: worker 3 pauses for 20 ms in 5 % of its steps, like a machine that is sometimes busy with other
  * work. (--slow delays a worker in every step.)
  *
- * The steps are drawn using the seed, the worker and the step: they are the same in every run, for any number of
- * workers.
+ * The seed, the worker and the step decide, so the pauses are the same in every run, for any number of workers.
  */
 enum { GS_PAUSES = 8, GS_JITTER_TEXT = 768 /* maximum size of a jitter's text, in bytes */ };
 
@@ -85,7 +84,8 @@ typedef struct gs_checkpoint_every {
 
 /* Which of a run's weights and checkpoints are kept. */
 typedef struct gs_keep {
-    /* True: weights, saved or in gs_result, are those of the best epoch by test accuracy (for text, by test loss). */
+    /* True: the weights (saved, or in gs_result) are those of the best epoch by test accuracy (for text, by test
+     * loss). */
     bool best;
     int checkpoints; /* number of newest checkpoints to keep; 0: GS_KEEP_CHECKPOINTS */
 } gs_keep;
@@ -101,7 +101,7 @@ typedef struct gs_settings {
     int context;              /* for text: tokens per window; 0: as in the loaded model, else GS_CONTEXT */
     const gs_vocabulary *vocabulary; /* for text; NULL: from `load`, else `tokenizer`, else the text */
     const gs_dataset *train_set;     /* the caller's, for instance in memory (dataset.h) */
-    const gs_dataset *test_set;      /* the same set, or one with the same shape and kind of targets */
+    const gs_dataset *test_set;      /* may be train_set, or has the same shape and kind of targets */
     const char *devices; /* one worker of this process on each: "cpu,cpu", "cl:0.0/0of2,cl:0.0/1of2" */
     const char *sync;    /* name of a scheme (sync/sync.h) or a strategy (train/strategy.h) */
     gs_loss loss;
@@ -111,7 +111,7 @@ typedef struct gs_settings {
     uint64_t steps; /* end after this many steps; 0: no limit */
     uint64_t seed;
     const gs_optimizer_ops *optimizer; /* &gs_sgd, another built-in one, or the caller's */
-    /* NAN: the optimiser's default (optim/optimizer.h). Values that it does not take must be NAN. */
+    /* NAN: the optimiser's default (optim/optimizer.h). Those that the optimiser does not take must be NAN. */
     float lr, momentum, weight_decay, beta1, beta2, epsilon;
     float clip;              /* maximum norm of a gradient (gs_optimizer_clip); 0: no limit */
     gs_lr_rule lr_rule;      /* how the rate follows the global batch (optim/lr_rule.h) */
@@ -128,9 +128,9 @@ typedef struct gs_settings {
     gs_checkpoint_every checkpoint_every; /* how often */
     /* Continue from the state in this file, or in the newest whole checkpoint in this folder; NULL: start a run. */
     const char *resume;
-    const struct gs_state *begin;   /* this state, as read by gs_train; NULL: none */
+    const struct gs_state *begin;   /* resume from this state, as read by gs_train; NULL: none */
     struct gs_snapshots *snapshots; /* for launch --elastic (persist/snapshots.h); otherwise NULL */
-    bool regrouped; /* in such a run, ranks were lost; `slow` and `jitter` may name a lost rank */
+    bool regrouped; /* with --elastic: ranks were lost, and `slow` and `jitter` may name a lost one */
     gs_names names; /* for the tensors in `save` */
     /* The first layer's input is (byte / 255 - mean) / std. Count 0: the file `load`'s mean and std, or (0, 1) if it
      * has none; without a file, the training set's. */
@@ -160,8 +160,8 @@ typedef struct gs_settings {
     int staleness;      /* --sync async: K, steps that a worker may be ahead of the slowest; otherwise -1 */
     const char *digest; /* record each step in this folder (digest/digest.h); NULL: do not */
     uint64_t verify;    /* compare the workers' weights every `verify` steps; 0: never */
-    bool keep_going; /* even if a loss or a logit is not finite; else GS_E_DIVERGED, and nothing is saved */
-    int tests;   /* evaluations per epoch, evenly spaced, the last at its end; 0: none. More than one only if
+    bool keep_going; /* even if a loss or a logit is not finite; false: GS_E_DIVERGED, and nothing is saved */
+    int tests;   /* evaluations per epoch, evenly spaced, the last at the end; 0: none. More than one only if
                            all workers have the same weights after each step. */
     bool record; /* also call the observer's `workers` and `timeline`; rank 0 then knows all devices */
     gs_step_range trace; /* the steps of this timeline */
@@ -169,7 +169,7 @@ typedef struct gs_settings {
     gs_keep keep;
     bool measure;                   /* time the phases of some steps, which then wait after each phase */
     const gs_rendezvous *processes; /* the other processes; NULL: none */
-    gs_comm **connected;            /* a comm with these processes, which the run takes over; may be NULL */
+    gs_comm **connected;            /* a comm with these processes, which the run will own; may be NULL */
     double timeout;                 /* seconds that a worker may wait for another; > 0 */
     /* For tests only, to inject faults: each worker calls it after each step. */
     void (*test_hook)(struct gs_worker *);
@@ -184,7 +184,7 @@ typedef struct gs_settings {
 /* The defaults: mlp on fashion-mnist-small, cpu, allreduce, batch 128, 5 epochs, seed 1, SGD: lr 0.05, momentum 0.9. */
 gs_settings gs_settings_default(void);
 
-/* The optimiser's hyper-parameters: as set, otherwise its defaults; NAN for those that it does not take. */
+/* The hyper-parameters: as set, otherwise the optimiser's defaults; NAN for those that the optimiser does not take. */
 gs_hyperparameters gs_settings_numbers(const gs_settings *);
 
 enum {
@@ -213,8 +213,8 @@ typedef struct gs_ranking {
 } gs_ranking;
 
 /* Compute loss and accuracy over a whole data set, and `ranking` unless it is NULL. Each worker computes its part, and
- * only the final counts are summed. The set's blocks do not depend on the number of workers, nor a block's bits on the
- * number of threads, so the result is the same for any number of either. */
+ * only the final counts are summed. The set's blocks do not depend on the number of workers, and a block's bits do not
+ * depend on the number of threads, so the result is the same for any number of workers and threads. */
 gs_status gs_evaluate(gs_worker *, const gs_dataset *, gs_score *, gs_ranking *ranking);
 
 /* Write the logits of this worker's blocks to their rows of the array (count, classes) for the whole data set. */
@@ -229,8 +229,8 @@ gs_status gs_train_epochs(gs_worker *, gs_result *);
 
 /* A resumed run that has already done all its steps is only tested and saved; train_loss is NaN. GS_E_USAGE: settings
  * are out of range or do not work together. On failure the message names the worker, and result->steps is the number of
- * steps done, or in a diverged run the step of divergence. If only saving failed, the result is complete: its weights
- * are not NULL. */
+ * steps done or, if the run diverged, of the step at which it did. If only saving failed, the result is complete: its
+ * weights are not NULL. */
 gs_status gs_train(const gs_settings *, const gs_observer *, gs_result *);
 
 /* Check whether gs_train would begin: the settings, the data and this process's devices. */
@@ -255,5 +255,5 @@ extern volatile sig_atomic_t gs_stop_requested;
 /* Nonzero while rank 0 runs a test that ignores gs_stop_requested, because its workers need each other. */
 extern volatile sig_atomic_t gs_test_has_no_stop;
 
-/* A signal handler may change this to any other value: a run with settings->checkpoint then soon writes one. */
+/* If a signal handler changes this to any other value, a run with settings->checkpoint soon writes a checkpoint. */
 extern volatile sig_atomic_t gs_checkpoint_requested;

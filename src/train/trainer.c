@@ -1,5 +1,5 @@
 /* A trainer (gradsum.h): a run whose caller requests each step. Its workers and threads are those of any run (run.c,
- * epochs.c), and wait between two calls. */
+ * epochs.c); between two calls they wait. */
 #include "core/clock.h"
 #include "data/text_set.h"
 #include "io/file.h"
@@ -18,7 +18,7 @@
 
 /* A run in progress. */
 typedef struct training {
-    gs_run run; /* first, so that pointers to a training and to its run convert to each other */
+    gs_run run; /* must be first: a pointer to the run is then also a pointer to the training */
     char *path; /* the file or folder from which it was loaded, or NULL */
     /* Arguments and result of the trainer's current call. */
     const gs_dataset *set;
@@ -38,7 +38,7 @@ static training *training_of(const gs_run_worker *me) {
     return (training *)me->run;
 }
 
-/* All workers hold the same model, unless it is divided. Between two calls no thread uses it. */
+/* All workers hold the same model, unless the model is divided. Between two calls no thread uses the worker. */
 static const gs_worker *first_worker(const gs_trainer *t) {
     return &t->now->run.worker[0].worker;
 }
@@ -265,7 +265,7 @@ static gs_status refuse_divided(const gs_trainer *t, const char *what) {
                    what);
 }
 
-/* Predict in the blocks of an evaluation, divided among the workers. */
+/* Predict in the blocks of an evaluation, which are divided among the workers. */
 static gs_status predict(gs_run_worker *me) {
     gs_worker *w = &me->worker;
     const training *t = training_of(me);
@@ -325,7 +325,7 @@ size_t gs_trainer_weights(const gs_trainer *t) {
     return gs_model_whole(first_worker(t)->model)->saved;
 }
 
-/* Worker 0's weights are used; the others take part only if each holds a part of them. */
+/* Worker 0's weights are used; the other workers take part only if each holds a part of the weights. */
 static gs_status read_weights(gs_run_worker *me) {
     if (me->comm->rank != 0 && !is_divided(&me->worker)) return GS_OK;
     return gs_read_weights(&me->worker, &me->result);

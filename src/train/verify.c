@@ -2,9 +2,10 @@
  *
  * Data parallelism relies on equal copies of the model. A damaged copy, or a worker that updates differently, remains
  * invisible in the loss curve for a long time. Each worker therefore computes a checksum of each tensor (CRC-32, from
- * zlib) and gathers the checksums of all workers: 4 bytes per tensor and worker. A pipeline's replicas compare stage by
- * stage, including (except with --zero 3) the last stage's copy of a table that `tied` shares; a single pipeline has
- * nothing to compare. Stages divided by --tensor compare shard by shard, and repeated tensors over all shards.
+ * zlib) and gathers the checksums of all workers: 4 bytes per tensor and worker. With several pipelines, replicas
+ * compare stage by stage, including (except with --zero 3) the last stage's copy of a table that `tied` shares; a
+ * single pipeline has nothing to compare. Stages divided by --tensor compare shard by shard; repeated tensors are
+ * compared over all shards.
  */
 #include "comm/device.h"
 #include "train/hooks.h"
@@ -14,8 +15,8 @@
 #include <stdlib.h>
 #include <zlib.h>
 
-/* The first rank with the most frequent checksum, so that a single rank that differs is identified, even rank 0. Rank
- * r's checksum is all[r * stride]. */
+/* The first rank with the most frequent checksum, so that a single rank that differs is identified, even if it is rank
+ * 0. Rank r's checksum is all[r * stride]. */
 static int most_common(const uint32_t *all, size_t stride, int size) {
     int best = 0, best_count = 0;
     for (int r = 0; r < size; r++) {
@@ -35,7 +36,8 @@ typedef struct alike {
     int size, apart;
 } alike;
 
-/* The workers with equal copies: all; or a stage's replicas of one shard, or of all shards for repeated tensors. */
+/* Workers with equal copies: all; with stages, a stage's replicas of one shard (of a repeated tensor: of all
+ * shards). */
 static alike copies(const gs_worker *w, bool repeated) {
     const int parts = w->groups.layout.tp, replicas = w->groups.layout.dp;
     if (!gs_has_stages(w)) return (alike){w->comm->size, 1};
@@ -55,7 +57,7 @@ static int first_different(const gs_worker *w, alike set, const uint32_t *all, s
     return -1;
 }
 
-/* True if the worker holds only its own stage. Otherwise it holds or gathers the whole model. */
+/* True if the worker compares only the stage that it holds. Otherwise it holds or gathers the whole model. */
 static bool is_own_stage(const gs_worker *w) {
     return gs_has_stages(w) && !w->partition.weights_cut;
 }
@@ -93,7 +95,7 @@ static gs_status compare(gs_worker *w, const float *weights) {
         int from;
         const int rank = first_different(w, copies(w, m->param[p]->cut == GS_UNCUT), all + p, count, &from);
         if (rank < 0) continue;
-        /* Wait until all know. Otherwise a worker that has already ended would be reported as the failure. */
+        /* Wait until all workers know. Otherwise the end of one of them would be reported as the failure. */
         GS_TRY(gs_comm_barrier(w->comm));
         return gs_fail(GS_E_DIFFER, "step %" PRIu64 ": worker %d's %s differs from worker %d's", w->step,
                        rank, m->param[p]->name, from);
@@ -112,7 +114,7 @@ static gs_status compare_copies(gs_worker *w) {
     return status;
 }
 
-/* Compare the tensors of its stage that this worker holds. */
+/* Compare those tensors of its stage that this worker holds. */
 static gs_status compare_stages(gs_worker *w) {
     void *weights;
     GS_TRY(

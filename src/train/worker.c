@@ -76,7 +76,7 @@ static gs_status make_buffers(gs_worker *w, const gs_dataset *data) {
     return gs_host_alloc(w, GS_MEMORY_DATA, target_bytes, &w->input.host_targets);
 }
 
-/* The worker's part of each batch, shared with the other stages of its pipeline; with --exact its shards in order. */
+/* The worker's part of each batch (the same for all stages of its pipeline); with --exact its shards, in order. */
 static gs_schedule schedule_of(const gs_worker *w, size_t most) {
     const gs_settings *s = w->settings;
     const int parts = gs_batch_shards(s, w->comm->size), mine = parts / w->groups.layout.dp;
@@ -123,7 +123,7 @@ static gs_status create_model(gs_worker *w, gs_shape in) {
     config.unset = w->device->dry;
     config.tensor = gs_tensor_group_here(w);
     if (!w->train_set || !gs_has_stages(w))
-        config.max_batch = w->input.most; /* otherwise only its stages compute */
+        config.max_batch = w->input.most; /* otherwise only the models of its stage compute */
     return gs_model_create(w->device, &config, &w->model);
 }
 
@@ -176,7 +176,7 @@ gs_status gs_worker_create(gs_worker *w, const gs_settings *settings, const char
 }
 
 void gs_worker_free(gs_worker *w) {
-    if (w->reducer) w->reducer->free(w); /* first, because its threads may use the rest */
+    if (w->reducer) w->reducer->free(w); /* first, because the reducer's threads may use the rest */
     if (w->strategy && w->strategy->free) w->strategy->free(w);
     gs_tensor_free(w);
     gs_virtual_shards_free(w->virtual_shards);
@@ -194,7 +194,7 @@ void gs_worker_free(gs_worker *w) {
     free(w->input.host_inputs);
     free(w->input.host_targets);
     free(w->devices);
-    /* after the model, since layers point to their observers */
+    /* after the model, because layers point to their observers */
     for (const gs_hook *const *hook = gs_hooks; *hook; hook++)
         if ((*hook)->free) (*hook)->free(w);
     gs_ordered_sums_free(&w->ordered_sums);
@@ -279,7 +279,7 @@ gs_status gs_prepare_steps(gs_worker *w) {
 }
 
 /* Forward and backward over as many samples as this worker computes at once; the gradients are discarded. The smaller
- * last batch is skipped: on OpenCL CPU devices it needs no other kernels, and elsewhere programs are built whole. */
+ * last batch needs no warm-up: on OpenCL CPU devices it uses no other kernels; elsewhere programs are built whole. */
 gs_status gs_warm_up(gs_worker *w) {
     gs_pass pass = {.n = w->schedule.most, .training = true, .loss_scale = w->optimizer->loss_scale.scale};
     gs_mem logits;

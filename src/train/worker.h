@@ -19,8 +19,8 @@ typedef struct gs_timeline gs_timeline;
 /* Buffers for samples, on the host and on the device. */
 typedef struct gs_input {
     size_t most;                      /* maximum number of samples in them */
-    gs_mem bytes, x, targets;         /* (most, c, h, w) as uint8, the same as f32, and labels or targets */
-    void *host_inputs, *host_targets; /* the same on the host, for inference */
+    gs_mem bytes, x, targets;         /* inputs (most, c, h, w), as uint8 and as f32; labels or targets */
+    void *host_inputs, *host_targets; /* inputs and targets on the host, for inference */
     size_t target_bytes;              /* per sample */
     bool scales;                      /* the inputs are bytes, which the device scales to floats */
 } gs_input;
@@ -28,7 +28,7 @@ typedef struct gs_input {
 /* A worker's work so far, and its time. */
 typedef struct gs_measured {
     double samples;          /* computed in all its steps */
-    double sent;             /* bytes of its own messages in all its steps */
+    double sent;             /* bytes of the messages that it sent in all its steps */
     double phase[GS_PHASES]; /* seconds in the measured steps */
     uint64_t steps;          /* number of measured steps */
     double norms;            /* with settings->clip: sum of gs_optimizer.norm over all its steps */
@@ -48,7 +48,7 @@ typedef struct gs_divergence {
 /* Shared by the workers of this process. */
 typedef struct gs_process {
     int processes_here; /* processes of this run on this machine that use the same CPUs; at least 1 */
-    gs_busy busy;       /* their use of the CPUs, without `waited` */
+    gs_busy busy;       /* how these workers use the CPUs; `waited` is unset */
     bool failed;        /* a worker of this process failed; set and read atomically */
 } gs_process;
 
@@ -95,7 +95,7 @@ typedef struct gs_worker {
     uint64_t step;              /* number of steps done */
     uint64_t begun_at;          /* how many of these were done by earlier runs (settings->resume) */
     gs_timeline *timeline;      /* for settings->trace; otherwise NULL */
-    bool recorded; /* in a step of this timeline: each phase waits for the device and is recorded */
+    bool recorded; /* true in the steps of this timeline: each phase waits for the device and is recorded */
     struct gs_digest *digest;        /* with settings->digest; otherwise NULL */
     uint32_t *checksums;             /* with --verify: one per tensor of each worker (verify.c) */
     const gs_memory_use *planned;    /* [GS_MEMORY_PLACES]: from the dry run; all zero: there was none */
@@ -105,26 +105,27 @@ typedef struct gs_worker {
     gs_offload_times offload_before; /* device->offload_times before its first step */
     gs_divergence diverged;
     struct gs_checkpoints *checkpoints; /* with settings->checkpoint, during training; otherwise NULL */
-    struct gs_device_report *devices;   /* all workers', if they differ or with settings->record; else NULL */
+    struct gs_device_report *devices;   /* of all workers, if they differ or settings->record; else NULL */
 } gs_worker;
 
-/* CPU threads for each of this process's `local` workers: settings->threads, or the calling thread's CPUs divided among
- * all workers that use them. */
+/* CPU threads for each of this process's `local` workers: settings->threads or, if that is 0, the calling thread's CPUs
+ * divided by the number of workers that share them. */
 int gs_worker_threads(const gs_settings *, int local);
 
 /* Open the device with `threads` CPU threads, create the replica and its buffers, and load settings->load. Without a
- * training set, what only training needs is omitted. gs_scaling: mean and standard deviation of the images' bytes. */
+ * training set, skips what only training needs. gs_scaling: mean and standard deviation of the images' bytes. */
 gs_status gs_worker_create(gs_worker *, const gs_settings *, const char *device, gs_comm *, int threads,
                            gs_scaling, const gs_dataset *train_set, const gs_dataset *test_set);
 void gs_worker_free(gs_worker *);
 
-/* Copy n samples and their targets, as gathered by gs_dataset_gather, to the device, which scales bytes. */
+/* Copy n samples and their targets, as gathered by gs_dataset_gather, to the device. The device scales byte inputs. */
 gs_status gs_worker_write(gs_worker *, const void *inputs, const void *targets, size_t n);
 
 /* Copy samples first .. first + n - 1 of a data set to the device, in this order: for evaluation. */
 gs_status gs_worker_load_range(gs_worker *, const gs_dataset *, size_t first, size_t n);
 
-/* Copy the next samples in this worker's schedule, worker->micro_batch; *pass is their pass, with `fresh` as given. */
+/* Copy the next samples of this worker's schedule (worker->micro_batch) to the device. *pass: their pass; set `fresh`
+ * first. */
 gs_status gs_worker_next(gs_worker *, gs_pass *);
 
 /* The training pass of a micro-batch. */

@@ -23,7 +23,7 @@ gs_status gs_report_workers(gs_worker *w, const gs_measured *since, double secon
                             gs_worker_report **out) {
     part mine;
     double sum = 0;
-    memset(&mine, 0, sizeof mine); /* including padding, since the whole struct is sent */
+    memset(&mine, 0, sizeof mine); /* including padding: the whole struct is sent */
     mine.samples = w->measured.samples - since->samples;
     mine.seconds = seconds;
     mine.busy = *busy;
@@ -118,7 +118,7 @@ static gs_status add_flops(gs_layer *l, void *sum) {
     return GS_OK;
 }
 
-/* A stage's ratio of backward to forward operations is assumed to be that of the whole model. */
+/* A stage's ratio of backward to forward operations is assumed to equal that of the whole model. */
 gs_recomputed gs_worker_recomputes(const gs_worker *w) {
     gs_recomputed r = {0};
     const double ratio = w->model->flops_backward / w->model->flops_forward;

@@ -1,4 +1,4 @@
-/* A worker's record: adds up what layers, optimiser and loader show during a step, and writes it after the step. */
+/* A worker's record: adds up what layers, optimiser and loader report during a step, and writes it after the step. */
 #include "train/digest/digest.h"
 
 #include <errno.h>
@@ -19,7 +19,7 @@
  *
  * In a tensor group (parallel/tensor.h) each member records its shard of divided arrays, at the shard's positions in
  * the whole array; only the first member records arrays that all of them hold. The records of a group thus add up to
- * those of a single worker. */
+ * the record of a single worker. */
 
 /* A sample's array at the input or output of a layer. */
 typedef struct vector {
@@ -35,7 +35,7 @@ typedef struct layer_record {
 
 typedef struct param_record {
     int layer;
-    gs_mem place;     /* where the watched layers hold it */
+    gs_mem place;     /* where the watched layers hold the parameter */
     gs_sketch before; /* dw at the end of the last pass */
     int passes;       /* number of passes in this step that added to dw */
 } param_record;
@@ -44,7 +44,7 @@ struct gs_digest {
     gs_worker *worker;
     FILE *file;
     char path[4096];
-    char stopped[GS_DIGEST_WHY]; /* why writing stopped and the file was closed; otherwise "" */
+    char stopped[GS_DIGEST_WHY]; /* why the record ended early (the file is then closed); otherwise "" */
     int numbers;                 /* the number of layers or of parameters, whichever is larger */
     gs_sketch *table;            /* (kinds, numbers, parts) of the current step */
     layer_record *layer;
@@ -74,13 +74,13 @@ static const gs_layer *layer_numbered(const gs_layer *l, int number) {
     return found;
 }
 
-/* The number of equal blocks in a token's array: 1, or 3 if it holds q, k and v, inside a pair. */
+/* The number of equal blocks in a token's array: 3 if it holds q, k and v (inside a pair), otherwise 1. */
 static int blocks_of(const gs_layer *l, bool input) {
     const bool has = l->shard && input == (l->ops->tensor == GS_TENSOR_HEADS);
     return has ? l->shard->blocks : 1;
 }
 
-/* Describe the input or output of a layer of m, or of a stage or a replica of m. */
+/* Describe the input or output of a layer, which belongs to m or to a stage or replica of m. */
 static vector vector_of(const gs_model *m, const gs_layer *l, bool input) {
     const gs_shape here = input ? l->in : l->out;
     const size_t each = gs_shape_size(here);
@@ -196,8 +196,8 @@ static gs_status write_start(gs_digest *d) {
     return flush(d);
 }
 
-/* Write the step. If this fails, because the disk is full or the file was removed, this rank stops recording and tells
- * the observer, but training continues: its result is worth more than the record. */
+/* Write the step. If this fails (because the disk is full or the file was removed), this rank stops recording and tells
+ * the observer, but training continues, because its result is worth more than the record. */
 static void write_step(gs_digest *d, uint64_t step, const gs_digest_score *s) {
     const gs_observer *observer = d->worker->observer;
     size_t rows = 0;
@@ -225,7 +225,7 @@ static void write_step(gs_digest *d, uint64_t step, const gs_digest_score *s) {
     if (observer->note) observer->note(observer->context, d->stopped);
 }
 
-/* Copy `count` elements from the device to d->room. 16-bit elements are first read into memory after the floats. */
+/* Copy `count` elements from the device to d->room. 16-bit elements are first read into space after the floats. */
 static gs_status fetch(gs_digest *d, gs_mem x, size_t count) {
     gs_device *device = d->worker->device;
     const size_t halves = x.half ? (count + 1) / 2 : 0, all = count + halves;
@@ -317,7 +317,7 @@ static gs_status add_weights(gs_digest *d, const gs_layer *l) {
     return l->borrowed ? add_param(d, GS_DIGEST_weight, l->borrowed, l->borrowed->w, 1) : GS_OK;
 }
 
-/* Add this pass's contribution to dw: all of dw if the pass began from 0 (fresh) or if each pass has its own sum. */
+/* Add this pass's contribution to dw: all of dw if the pass began from 0 (fresh) or if each pass has a separate sum. */
 static gs_status add_dw(gs_digest *d, const gs_param *p, bool fresh, bool apart) {
     const int number = param_of(d, p);
     gs_sketch now = {0};
@@ -342,14 +342,14 @@ static gs_status add_gradients(gs_digest *d, const gs_layer *l, const gs_pass *p
     return of_other ? add_dw(d, l->borrowed, false, false) : GS_OK;
 }
 
-/* Record the mask of the y in d->room. An output of 0 counts as masked, although its input may have been 0. */
+/* Record the mask of the y in d->room. An output of 0 counts as masked, although the input may have been 0. */
 static void add_mask(gs_digest *d, int layer, size_t samples, const vector *v) {
     gs_sketch *to = cell(d, GS_DIGEST_mask, layer, d->layer[layer].masks++);
     for (size_t i = 0; i < samples * v->each; i++) d->room[i] = d->room[i] > 0 || d->room[i] < 0 ? 1 : 0;
     for (size_t i = 0; i < samples; i++) add_vector(to, v, d->room + i * v->each, i);
 }
 
-/* With --recompute, forward may run twice; only its first run is recorded. */
+/* With --recompute, forward may run twice; only the first run is recorded. */
 static bool is_recorded(gs_direction direction, const gs_pass *pass) {
     return pass->training && pass->n > 0 && !(direction == GS_FORWARD && pass->recomputing);
 }
@@ -384,7 +384,7 @@ static gs_status after_layer(void *context, const gs_layer *l, gs_direction dire
 
 /* ---- the update ---- */
 
-/* Add elements first .. first + count - 1 of an array laid out like the flat one; they begin at x. */
+/* Add elements first .. first + count - 1 of an array laid out like the model's flat one; x points to the first. */
 static gs_status add_range(gs_digest *d, gs_digest_kind kind, gs_mem x, size_t first, size_t count,
                            int part) {
     const gs_model *m = d->worker->model;
@@ -480,7 +480,7 @@ static gs_status after_step(gs_worker *w, gs_event *e) {
     return GS_OK;
 }
 
-/* Also report to rank 0's observer which other ranks stopped recording. */
+/* Also tell rank 0's observer which other ranks stopped recording. */
 static gs_status end(gs_worker *w, gs_event *e) {
     const gs_digest *d = w->digest;
     const gs_observer *observer = w->observer;

@@ -8,8 +8,8 @@
 #include <string.h>
 #include <zlib.h>
 
-/* A text of any length, represented by its beginning, for messages, and by its checksum. Another program may have sent
- * anything, including an unterminated beginning. */
+/* A text of any length, represented by its beginning (for messages) and its checksum. Another program may have sent
+ * anything, so `begins` may be unterminated. */
 typedef struct gs_shown {
     char begins[64];
     uint32_t checksum;
@@ -18,7 +18,7 @@ typedef struct gs_shown {
 /* Workers started with different options would sum gradients of different models, and their weights would silently
  * drift apart. Therefore every rank sends its settings before the first step. */
 typedef struct gs_agreement {
-    uint64_t params, samples, context, step; /* step: where the run begins */
+    uint64_t params, samples, context, step; /* step: the one at which the run begins */
     uint32_t data, weights, state;
     gs_shown model, option[GS_RUN_OPTIONS]; /* in the order of gs_run_table */
 } gs_agreement;
@@ -37,7 +37,7 @@ static bool differ(const gs_shown *a, const gs_shown *b) {
     return a->checksum != b->checksum || strncmp(a->begins, b->begins, sizeof a->begins) != 0;
 }
 
-/* *sum: the checksum of the whole model's weights, even if this worker holds only a part. */
+/* *sum: the checksum of the whole model's weights, even if this worker holds only a part of them. */
 static gs_status checksum_of_weights(gs_worker *w, uint32_t *sum) {
     *sum = w->model->written;
     if (w->model->undivided) return GS_OK;
@@ -47,7 +47,7 @@ static gs_status checksum_of_weights(gs_worker *w, uint32_t *sum) {
     return gs_model_unmap_weights(w->model, host);
 }
 
-/* True for an option that a rank runs either with or without; messages say which. */
+/* True for an option that messages describe as "with" or "without", not by its value. */
 static bool is_switch(const gs_run_option *o) {
     return o->kind == GS_OPTION_FLAG || o->kind == GS_OPTION_KEEP || o->agreement == GS_ALL_OR_NONE;
 }
@@ -64,7 +64,7 @@ static gs_shown show_option(const gs_run_option *o, const gs_settings *s) {
 static gs_status agreement_of(gs_worker *w, gs_agreement *a) {
     const gs_settings s = gs_settings_in_use(w);
     const gs_dataset *data = w->train_set ? w->train_set : w->test_set;
-    memset(a, 0, sizeof *a); /* including padding, since the whole struct is sent */
+    memset(a, 0, sizeof *a); /* including padding: the whole struct is sent */
     a->params = gs_model_whole(w->model)->params;
     a->context = data->text ? (uint64_t)data->text->context : 0;
     a->samples = data->count;

@@ -23,7 +23,7 @@
 #define GS_BETA_MOST 0.999999 /* a mean with beta 1 never changes */
 #define GS_CLIP_LEAST 1e-6 /* clipping adds this to the norm, so a smaller limit would change the gradient */
 #define GS_SMOOTHING_MOST 0.999999 /* a target with smoothing 1 ignores the label */
-#define GS_EPSILON_LEAST 1e-30     /* 0 would divide by 0 if all gradients so far were 0 */
+#define GS_EPSILON_LEAST 1e-30     /* 0 would divide by 0 while all gradients have been 0 */
 
 /* In the order of --help. */
 const gs_run_option gs_run_table[] = {
@@ -295,7 +295,7 @@ const char *gs_run_option_text(const gs_run_option *o, const gs_settings *s, cha
 
 gs_settings gs_settings_in_use(const gs_worker *w) {
     gs_settings s = gs_settings_with_numbers(w->settings, w->batch);
-    s.batch = w->batch; /* 0 in an evaluation */
+    s.batch = w->batch; /* w->batch is 0 in an evaluation */
     const gs_dataset *data = w->train_set ? w->train_set : w->test_set;
     if (data->text) s.tokens = data->text->vocabulary.kind;
     if (data->text) s.context = data->text->context;
@@ -387,7 +387,7 @@ gs_settings gs_settings_default(void) {
 /* The name of a value; NULL: a program set a value that has no name. */
 static const char *name_of(gs_option_kind kind, const void *value) {
     int i;
-    const gs_optimizer_ops *const *optimizer = value; /* one of the library's optimisers, or the caller's */
+    const gs_optimizer_ops *const *optimizer = value; /* a built-in optimiser, or the caller's */
     if (kind == GS_OPTION_OPTIM) return *optimizer ? (*optimizer)->name : NULL;
     if (is_bool(kind)) return names[kind].name[*(const bool *)value];
     memcpy(&i, value, sizeof i);
@@ -409,7 +409,7 @@ static const char *name_or_number(gs_option_kind kind, const void *value, char *
 
 /* ---- text ---- */
 
-/* 0 ms becomes "0:0" for any rank: no rank is slow. */
+/* 0 ms becomes "0:0" whatever the rank, because no rank is slow. */
 static const char *slow_text(const gs_slow *slow, char *text, size_t size) {
     const bool nobody = slow->rank >= 0 && slow->ms >= 0 && !(slow->ms > 0);
     char ms[40];
@@ -623,7 +623,7 @@ gs_status gs_option_read(const gs_option *o, const char *text) {
 
 /* ---- as fields of JSON objects ---- */
 
-/* Add a number, or an array with one number per channel; nothing if there are none. */
+/* Add a number, or an array with one number per channel; or nothing if there are no numbers. */
 static void add_by_channel(cJSON *o, const char *key, const gs_by_channel *x) {
     cJSON *all = x->count > 1 ? cJSON_AddArrayToObject(o, key) : NULL;
     if (x->count == 1) cJSON_AddNumberToObject(o, key, gs_decimal(x->of[0]));

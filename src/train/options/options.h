@@ -61,8 +61,9 @@ static inline const char *gs_option_dashes(const gs_option *o) {
 
 /* ---- the table ---- */
 
-/* The commands that accept an option, combined with |: all; those that train; those that train and report what was
- * learned; the commands below; or only commands that name the option in their own table, which any command may do. */
+/* The commands that accept an option, combined with |: all commands; those that train; those that train and report what
+ * was learned; or individual commands, listed below. GS_IF_NAMED: only commands that name the option in their own
+ * table. (Any command may do so for any option.) */
 enum { GS_ALL_RUNS = 0, GS_TRAINING = 1, GS_LEARNING = 256, GS_IF_NAMED = 128 };
 enum { GS_BY_TRAIN = 2, GS_BY_MEMORY = 4, GS_BY_LAYOUT = 8 };
 enum { GS_BY_STEP = 16, GS_BY_SIMULATE = 32 };
@@ -71,12 +72,12 @@ enum { GS_BY_STEP = 16, GS_BY_SIMULATE = 32 };
 typedef enum gs_option_agreement {
     GS_MUST_AGREE,
     GS_ALL_OR_NONE, /* either all ranks set it, each to its own value, or none does */
-    GS_MAY_DIFFER   /* harmless, or its effect is compared instead: data, weights */
+    GS_MAY_DIFFER   /* harmless, or the ranks compare its effect instead: data, weights */
 } gs_option_agreement;
 
 /* How --resume treats an option (../state.h). */
 typedef enum gs_resume {
-    GS_RESUME_FREE,   /* not stored: it changes no result, or the weights' file records it */
+    GS_RESUME_FREE,   /* not stored: it changes no result, or the weights file already records it */
     GS_RESUME_FILLED, /* the stored value, unless a value is given */
     GS_RESUME_AGREES, /* the stored value; a different one is refused */
 } gs_resume;
@@ -96,7 +97,7 @@ typedef struct gs_run_option {
     double usual;           /* the default of a number, flag or name */
     const char *usual_text; /* the default of a text */
     gs_option_agreement agreement;
-    const char *off;      /* name of the default in the message that ranks differ: "none"; NULL: its value */
+    const char *off;      /* what a message calls the default if ranks differ: "none"; NULL: its value */
     const char *json[2];  /* its key, by gs_json_file; "optimizer.lr": within an object; NULL: omitted */
     bool null;            /* JSON writes the default as null */
     const char *log_with; /* for run.json: written only if this option differs from its default */
@@ -149,7 +150,7 @@ gs_status gs_option_read(const gs_option *, const char *text);
 /* The names of a kind that has only a few values. */
 typedef struct gs_option_names {
     const char *name[16]; /* indexed by value */
-    int typed;            /* how many of them the command line accepts; only a program can set the others */
+    int typed;            /* the command line accepts only the first `typed` names; a program can set all */
 } gs_option_names;
 
 /* NULL: the kind has no names. */

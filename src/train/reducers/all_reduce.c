@@ -37,7 +37,7 @@ static gs_status sum_whole(gs_worker *w) {
 
 /* ---- in a pipeline ---- */
 
-/* Sum a range of the gradients; with --exact, add the levels of the tree above those that one pipeline has added. */
+/* Sum a range of the gradients. With --exact, add only the levels of the tree above those that a pipeline adds. */
 static gs_status sum_range(gs_worker *w, size_t first, size_t count) {
     gs_comm *c = w->groups.comm[GS_DP];
     const gs_partition *own = &w->partition;

@@ -13,12 +13,12 @@ struct gs_overlap {
     float *copy; /* of all gradients, on the host; NULL if the device uses host memory */
     int buckets;
     gs_bucket *bucket;  /* [buckets]: from the end of the array to its beginning */
-    float **host;       /* [buckets]: where the thread finds them */
-    gs_jobs *jobs;      /* the same sums, in the same order, on every rank */
+    float **host;       /* [buckets]: where the thread finds each bucket's gradients */
+    gs_jobs *jobs;      /* the thread's sums, in the same order on every rank */
     double summing;     /* seconds that the thread spent in sums, over all steps */
     int released;       /* number of buckets in this step that the thread may sum */
     double handed_over; /* time at which backward ended and the last bucket was released */
-    double waited;      /* seconds that steps waited after that, over all steps */
+    double waited;      /* seconds that steps waited after handed_over, over all steps */
 };
 
 /* ---- the thread ---- */
@@ -84,22 +84,22 @@ static gs_status bring_back(gs_overlap *o, int i) {
                    : d->ops->unmap(d, here, o->host[i]);
 }
 
-/* The gradients from element `first` on are final: hand over the buckets in that range. Used as gs_pass.final. */
+/* For gs_pass.final: the gradients from element `first` on are final, so hand over the buckets in that range. */
 static gs_status release(void *overlap, size_t first) {
     gs_overlap *o = overlap;
     if (o->released == 0) GS_TRY(gs_tell_wish_to_stop(o->worker)); /* the counts are in the first bucket */
     while (o->released < o->buckets && o->bucket[o->released].first >= first) {
         const int i = o->released++;
         GS_TRY(show(o, i));
-        o->handed_over = gs_seconds(); /* before gs_jobs_give: the thread may take this core */
+        o->handed_over = gs_seconds(); /* before gs_jobs_give, because the thread may take this core */
         GS_TRY(gs_jobs_give(o->jobs, (gs_job){.run = sum, .context = o, .unit = i}, NULL));
     }
     return GS_OK;
 }
 
 /* OpenCL lets no kernel write to a buffer while any part of it is mapped (1.2, section 5.4.3), and backward still
- * writes to the remaining gradients. From an OpenCL device a bucket is therefore copied. If operators work in host
- * memory, the thread reads the bucket directly. */
+ * writes to the remaining gradients. Buckets are therefore copied from an OpenCL device. If operators work in host
+ * memory, the thread reads buckets directly. */
 gs_status gs_overlap_create(gs_worker *w) {
     const size_t bytes = (w->model->saved + GS_STATS) * sizeof(float);
     gs_overlap *o;

@@ -12,14 +12,14 @@
 
 /* Memory that holds a whole unit while the unit is needed. */
 typedef struct zero_window {
-    size_t floats; /* in each of these: */
+    size_t floats; /* in each of the next two */
     gs_mem weights, gradients;
-    uint64_t reading; /* the job that reads these gradients, and must end before others are written */
-    double weights_since, gradients_since; /* for the timeline: when they arrived; 0: the window is empty */
+    uint64_t reading; /* the job that reads these gradients; it must end before others are written */
+    double weights_since, gradients_since; /* for the timeline: when these arrived; 0: the window is empty */
     int holds;                             /* the unit to which these weights belong */
 } zero_window;
 
-/* A unit of this worker: its window, and whether its weights are there. */
+/* A unit of this worker: its window, and whether its weights are in it. */
 typedef struct zero_unit {
     zero_window *window;
     bool there;
@@ -39,11 +39,11 @@ typedef struct zero_reducer {
     gs_layer_hooks hooks;
     int most;       /* passes in this step so far, on the worker with the most samples */
     float *sum;     /* for the largest part of a unit, if passes add to earlier ones; otherwise NULL */
-    float *arrived; /* for all workers' parts, if added in the order of a tree; otherwise NULL */
+    float *arrived; /* for all workers' parts, if they are added in the order of a tree; otherwise NULL */
 } zero_reducer;
 
 /* True for a shared table in a pipeline: another stage sends its part of the gradient after all micro-batches, and
- * until then their gradients add up in the table's window. (With --exact it sends a part after each micro-batch.) */
+ * until then this stage's parts add up in its window. (With --exact it sends a part after each micro-batch.) */
 static bool adds_up(const zero_reducer *z, int unit) {
     return z->own->unit[unit].stays && gs_has_stages(z->worker) && !z->worker->settings->exact;
 }
@@ -89,8 +89,8 @@ static void add_leaf(const zero_reducer *z, float *x, size_t at, size_t count, i
 
 /* ---- gradients ---- */
 
-/* sum = the sum of all replicas' x, of `count` elements; with `part`, only this replica's `count` elements of it. sum
- * may lie in x. If z->arrived exists, all replicas' elements are added there, neighbours first (ordered_sums.h);
+/* sum = the sum of all replicas' x, of `count` elements; with `part`, only this replica's `count` elements of that sum.
+ * `sum` may lie in x. If z->arrived exists, all replicas' elements are added there, neighbours first (ordered_sums.h);
  * otherwise in the collective's order. An all-reduce sends at least as much as a reduce-scatter and an all-gather. */
 static gs_status sum_of_all(const zero_reducer *z, bool part, const float *x, float *sum, size_t count) {
     gs_worker *w = z->worker;
@@ -107,7 +107,7 @@ static gs_status sum_of_all(const zero_reducer *z, bool part, const float *x, fl
     return GS_OK;
 }
 
-/* Stages 2 and 3: reduce the window x to the parts that are kept. The first pass writes, later passes add. */
+/* Stages 2 and 3: reduce the window x to the parts that this worker keeps. The first pass writes, later passes add. */
 static gs_status reduce_to_part(zero_reducer *z, const gs_partition_unit *u, const float *x, bool first) {
     gs_device *d = z->worker->device;
     const gs_mem own = gs_at(z->own->gradients, u->own_at), rest = gs_at(z->own->gradients, u->rest_at);
@@ -210,8 +210,8 @@ static gs_status sum_stage(zero_reducer *z) {
 
 /* ---- windows ----
  *
- * In stages 2 and 3, layers find gradients and weights in windows. While a layer computes, the weights of the next one
- * are gathered, and the gradients of the previous one are summed and dropped. */
+ * In stages 2 and 3, layers find gradients and (in stage 3) weights in windows. While a layer computes, the weights of
+ * the next one are gathered, and the gradients of the previous one are summed and dropped. */
 
 static gs_status make_window(zero_reducer *z, zero_window *window) {
     gs_device *d = z->worker->device;
@@ -270,7 +270,7 @@ static gs_status need(zero_reducer *z, int unit, const gs_pass *pass) {
     return gs_jobs_wait(z->jobs, z->unit[unit].gathering);
 }
 
-/* Wait for a unit's weights, and request the next unit's into the other window, whose earlier unit is done. */
+/* Wait for a unit's weights, and request the next unit's weights into the other window, whose earlier unit is done. */
 static gs_status bring_weights(zero_reducer *z, int unit, const gs_pass *pass, bool backward) {
     const gs_partition_unit *u = z->own->unit;
     const int next = backward ? unit - 1 : unit + 1;
@@ -324,7 +324,7 @@ static bool begins_run(const zero_reducer *z, int child, bool backward) {
 }
 
 /* Forward and backward begin without any weights. Backward first gathers the weights that stay, because the layer that
- * borrows them uses them first. (In a pipeline that layer is in another stage.) */
+ * borrows them is the first to use them. (In a pipeline that layer is in another stage.) */
 static gs_status begin_pass(zero_reducer *z, const gs_pass *pass, bool backward) {
     for (int i = 0; i < z->own->count; i++) z->unit[i].there = false;
     for (int i = 0; i < z->windows; i++) let_go(z, &z->window[i]);
@@ -385,7 +385,8 @@ static int most_passes(const gs_worker *w) {
     return (int)passes;
 }
 
-/* Join the passes of a leaf that only other workers still make. A model without weights has no units to join for. */
+/* Join those passes of a leaf that other workers still make when this one has no more samples. A model without weights
+ * has no units, and needs no joining. */
 static gs_status join_leaf(zero_reducer *z) {
     const gs_pass pass = {.training = true};
     z->most += most_passes(z->worker);
@@ -414,7 +415,7 @@ static size_t largest_part(const zero_reducer *z) {
     return most;
 }
 
-/* Allocate room for all replicas' parts; with --exact also for this worker's leaves, unless a pipeline keeps them. */
+/* Allocate room for all replicas' parts; with --exact also for this worker's leaves, unless the pipeline keeps them. */
 static gs_status make_tree(zero_reducer *z) {
     const gs_model *m = z->worker->model;
     const bool stages = gs_has_stages(z->worker);
@@ -426,7 +427,7 @@ static gs_status make_tree(zero_reducer *z) {
     return floats(z, (part > common ? part : common) * (size_t)z->worker->groups.layout.dp, &z->arrived);
 }
 
-/* If a shard were computed in several micro-batches, its sums would be added in a different order. */
+/* If a virtual shard were computed in several micro-batches, its sums would be added in a different order. */
 static gs_status check_shards(const gs_worker *w) {
     const gs_schedule *s = &w->schedule;
     const size_t shard = gs_schedule_cut(s->batch, 0, s->parts, s->together).count;
@@ -444,8 +445,8 @@ static bool has_passes(const gs_worker *w) {
     return s->passes > 1 || gs_schedule_cut(s->batch, 0, s->parts, s->together).count > s->most;
 }
 
-/* True if a thread can do the sums. The worker and its layers must then send nothing themselves between jobs. A device
- * with its own memory may be called only by the worker's thread. */
+/* True if a thread can do the sums: the worker and its layers send nothing themselves between jobs, and the device has
+ * no memory of its own (only the worker's thread may call such a device). */
 static bool has_thread(const gs_worker *w) {
     return w->device->ops->host_memory && !gs_batch_norm_is_shared(w) && w->groups.layout.tp == 1 &&
            !gs_has_stages(w);
@@ -504,7 +505,7 @@ static gs_status finish(gs_worker *w) {
 
 static gs_status gather_new_weights(gs_worker *w) {
     zero_reducer *z = w->reducer_state;
-    for (int i = 0; i < z->own->count; i++) /* in stage 3, only a table for which another stage waits */
+    for (int i = 0; i < z->own->count; i++) /* in stage 3, only for a table that another stage waits for */
         if (z->stage < 3 || (z->own->unit[i].stays && gs_has_stages(w)))
             GS_TRY(run_job(z, &(gs_job){.what = GATHER, .unit = i, .counted = true}));
     return gs_phase_ends(w, GS_PHASE_SYNC);

@@ -3,9 +3,9 @@
  *     worker r   computes its gradient  ->  sends it  ->  receives the current weights  ->  next step
  *     server     updates the weights with each gradient as it arrives
  *
- * A straggler therefore delays the others only once they are K steps ahead of it. The price: others change the weights
- * while a gradient is being computed. A gradient's staleness is the number of other gradients applied in the meantime;
- * the run reports its distribution at the end. With K = 0 all wait for all, which gives the synchronous result.
+ * A straggler therefore delays the others only once they are K steps ahead of it. The price: other workers change the
+ * weights while a gradient is being computed. A gradient's staleness is the number of other gradients applied in the
+ * meantime; the run reports the distribution. With K = 0 all wait for all, which gives the synchronous result.
  *
  * The server runs in the process of rank 0. Rank 0 is a worker like the others, and calls the server directly. For each
  * other worker a thread in that process receives its gradients, hands them to the server, and sends the answers.
@@ -40,7 +40,7 @@
  * lock protects.
  *
  * clocks.h limits how far apart the workers may be. The velocity keeps moving the weights while a worker computes, so
- * the worker receives the weights expected for the time when it finishes (read_expected).
+ * the worker receives the weights that are expected at the time when it finishes (read_expected).
  *
  * Sources of expected weights: Hakimi, Barkai, Gabel, Schuster, "Taming momentum in a distributed asynchronous
  * environment" (arXiv:1907.11612, 2019); Chen, Yang, Cheng, "Efficient and robust parallel DNN training through model
@@ -57,7 +57,7 @@ typedef struct server {
     size_t params, saved;    /* floats in the model, without and with the state */
     const gs_worker *worker; /* of rank 0 */
     gs_clocks clocks;
-    float **given;         /* [rank]: its gradient while waiting to be applied */
+    float **given;         /* [rank]: the rank's gradient while it waits to be applied */
     int waiting, *who;     /* number of gradients waiting, and room for their ranks */
     uint64_t before;       /* steps in earlier epochs */
     float stats[GS_STATS]; /* sums over the epoch's gradients */
@@ -76,8 +76,8 @@ static gs_status server_create(gs_worker *w, server **out) {
     s->params = w->model->params;
     s->saved = w->model->saved;
     s->worker = w;
-    /* Between reading the weights and applying the gradient, each of the other workers can make 2 K + 1 steps: from K
-     * behind to K + 1 ahead. */
+    /* Between this worker's reading the weights and the application of its gradient, each of the other workers can make
+     * 2 K + 1 steps: from K behind to K + 1 ahead. */
     s->seen.counts = (workers - 1) * (2 * bound + 1) + 1;
     s->seen.leads = bound + 1;
     GS_TRY(GS_NEW(s->seen.count, s->seen.counts, "counts of staleness up to %zu", s->seen.counts));
@@ -118,7 +118,7 @@ static void server_free(server *s) {
     free(s);
 }
 
-/* Make every exchange fail with this message, including those that are waiting. Only the first message is kept. */
+/* Make every exchange fail with this message, including exchanges that are waiting. Only the first message is kept. */
 static void server_fail(server *s, const gs_error *e) {
     pthread_mutex_lock(&s->lock);
     if (s->error.status == GS_OK) s->error = *e;
@@ -147,10 +147,10 @@ static float *sum_of_given(server *s) {
     return sum;
 }
 
-/* Update the weights once. The gradient of a share s of the global batch makes a share s of a step. It is divided by
- * the size of the whole batch, weight decay is multiplied by s, and the velocity decays by m^s, so that N shares decay
- * it as much as one step. At this learning rate a gradient g moves the weights, in the end, as far as in the
- * synchronous step, lr g (1 + m + m^2 + ...) = lr g / (1 - m):
+/* Update the weights once. The gradient of a share s of the global batch makes a share s of a step. The gradient is
+ * divided by the size of the whole batch, weight decay is multiplied by s, and the velocity decays by m^s, so that N
+ * shares decay it as much as one step. With the learning rate below, a gradient g moves the weights, in the end, as far
+ * as in the synchronous step: lr g (1 + m + m^2 + ...) = lr g / (1 - m).
  *
  *     v = m^s v + g + s decay W;    W -= lr (1 - m^s) / (1 - m) v           s = 1: the synchronous step
  *
@@ -188,7 +188,7 @@ static gs_status apply(server *s, size_t step) {
  *     W' = W - l (q + q^2 + ... + q^(N-1)) v = W - lr (q - m) / (1 - m) v
  *
  * Without this correction, a gradient is computed at weights that the velocity has long left behind, and training
- * oscillates, the more so the larger m is. W' = W if all wait for all (K = 0), and for workers in their last step. */
+ * oscillates, the more so the larger m is. W' is W if all wait for all (K = 0), and after a worker's last step. */
 static gs_status read_expected(server *s, size_t step, bool later, float *data) {
     const gs_backend *ops = s->device->ops;
     const float m = s->worker->optimizer->momentum;
@@ -202,7 +202,7 @@ static gs_status read_expected(server *s, size_t step, bool later, float *data) 
     return ops->unmap(s->device, s->velocity, velocity);
 }
 
-/* True if the worker may continue. If asked to stop, it does not wait, unless every step needs all workers. */
+/* True if the worker may continue. After a request to stop it does not wait, unless every step needs all workers. */
 static bool may_go_on(const server *s, int rank) {
     bool stopping = s->stats[GS_STAT_STOP] > 0 && s->clocks.bound > 0;
     return gs_clocks_may_go_on(&s->clocks, rank) || stopping;
@@ -213,7 +213,7 @@ static gs_status answer(server *s, int rank, float *data) {
     GS_TRY(gs_error_again(&s->error));
     s->given[rank] = data;
     s->waiting++;
-    /* apply it at once; but if no rank may be ahead, apply all together: the synchronous step */
+    /* apply it at once; but if no rank may be ahead, apply all together, as in the synchronous step */
     if (s->waiting == (s->clocks.bound == 0 ? s->clocks.workers : 1)) GS_TRY(apply(s, *mine));
     ++*mine;
     pthread_cond_broadcast(&s->changed);
@@ -231,7 +231,7 @@ static gs_status answer(server *s, int rank, float *data) {
 /* Worker `rank` delivers its gradient (saved + GS_STATS floats) in `data`. Once it may begin its next step, `data`
  * holds the weights, the layers' state and the epoch's counts so far. After its last step of an epoch the worker waits
  * for everyone's last step, so that all receive the same weights. A nonzero GS_STAT_STOP count means that a worker was
- * asked to stop; after that, nobody waits. Called by several threads, each for its own rank. */
+ * asked to stop; after that (if K > 0), nobody waits. Called by several threads, each for its own rank. */
 static gs_status server_exchange(server *s, int rank, float *data) {
     pthread_mutex_lock(&s->lock);
     gs_status status = answer(s, rank, data);
@@ -248,7 +248,7 @@ void gs_staleness_free(gs_staleness *s) {
 
 /* ---- a worker; and on rank 0, the threads that serve the other workers ---- */
 
-/* On rank 0: serves one other worker for an epoch. */
+/* On rank 0: the thread and the buffer that serve one other worker. */
 typedef struct connection {
     gs_jobs *jobs; /* a thread */
     float *data;
@@ -257,8 +257,8 @@ typedef struct connection {
 typedef struct async {
     gs_worker *worker;
     size_t saved;            /* floats in the model */
-    float *data;             /* the gradient, then in return the weights; both with state and counts */
-    server *server;          /* this and `connections` on rank 0; otherwise NULL */
+    float *data;             /* the gradient, then the weights that come back; both with state and counts */
+    server *server;          /* `server` and `connections`: NULL except on rank 0 */
     connection *connections; /* [rank] */
 } async;
 
@@ -338,7 +338,7 @@ static gs_status serve_job(void *context, const gs_job *job) {
 
 static gs_status begin_epoch(gs_worker *w, size_t steps) {
     async *a = w->strategy_state;
-    server *s = a->server; /* no lock: between two epochs no exchange is under way */
+    server *s = a->server; /* needs no lock, because between two epochs no exchange is under way */
     if (!s) return GS_OK;
     s->before = w->step;
     s->clocks.steps = steps;
@@ -350,7 +350,6 @@ static gs_status begin_epoch(gs_worker *w, size_t steps) {
     return GS_OK;
 }
 
-/* Send the gradient, and receive the weights. */
 static gs_status exchange(async *a) {
     uint64_t step = a->worker->step + 1;
     if (a->server) return server_exchange(a->server, 0, a->data);
@@ -374,7 +373,7 @@ static gs_status end_epoch(gs_worker *w, gs_score *total) {
     async *a = w->strategy_state;
     *total = gs_score_of(a->data + a->saved); /* from the last answer, which waited for all workers */
     for (int r = 1; a->server && r < w->comm->size; r++) (void)gs_jobs_wait_for_all(a->connections[r].jobs);
-    return a->server ? gs_error_again(&a->server->error) : GS_OK; /* no lock: all its threads are idle */
+    return a->server ? gs_error_again(&a->server->error) : GS_OK; /* needs no lock: all threads are idle */
 }
 
 /* Move the server's counts into the result, without trailing zeros. */

@@ -9,7 +9,7 @@ size_t gs_clocks_slowest(const gs_clocks *c) {
 
 bool gs_clocks_may_go_on(const gs_clocks *c, int rank) {
     size_t clock = c->clock[rank];
-    size_t bound = clock == c->steps ? 0 : c->bound; /* all meet at the end of an epoch */
+    size_t bound = clock == c->steps ? 0 : c->bound; /* at the end of an epoch all meet */
     return clock - gs_clocks_slowest(c) <= bound;
 }
 

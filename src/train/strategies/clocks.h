@@ -30,7 +30,6 @@ typedef struct gs_clocks {
     uint64_t *count;  /* [s]: gradients of staleness s */
 } gs_clocks;
 
-/* The lowest clock. */
 size_t gs_clocks_slowest(const gs_clocks *);
 
 /* True if worker `rank` may begin its next step, or, at the end of an epoch, leave the epoch. */

@@ -6,23 +6,23 @@
  *                     step 1     step 2     step 3 = H
  *
  * A worker updates its own weights with the mean gradient of its own part of each batch, and sends nothing. H steps
- * take one exchange instead of H. The price: a worker computes gradients at weights that the others do not have.
+ * need one exchange instead of H. The price: a worker computes gradients at weights that no other worker has.
  *
  *     W = sum over workers r of (n_r / n) W_r      n_r: samples that r computed since the last average
  *
- * The factor n_r / n weights parts of unequal size by their size. With H = 1 the average is
+ * The factor n_r / n accounts for parts of unequal size. With H = 1 the average is
  *
  *     sum (n_r / n) (W - lr dW_r / n_r) = W - lr (sum dW_r) / n
  *
- * which is the synchronous step. Momentum and weight decay agree with it too, because the velocity is averaged like the
- * weights. If each worker kept its own velocity, it would pull the workers apart again after each average. Averaging
- * the velocity doubles the bytes of an average: 2 arrays in H steps instead of 1 array in each step.
+ * which is the synchronous step. With momentum and weight decay it is that step too, because the velocity is averaged
+ * like the weights. If each worker kept its own velocity, the velocities would pull the workers apart again after each
+ * average. Averaging the velocity doubles the bytes of an average: 2 arrays in H steps instead of 1 array in each step.
  *
  * Adam's moments are averaged too; they are corrected by t, the number of updates. After an average all workers hold
  * the same moments and therefore need the same t: a worker whose part of a batch is empty makes no update, but counts
- * one. On every worker t is thus the number of steps, which a resumed run reads from the state that one of them saved.
+ * one. On every worker t is thus the number of steps, which a resumed run reads from the saved state of one worker.
  *
- * The weights are also averaged at the end of each epoch: evaluation needs one model.
+ * The weights are also averaged at the end of each epoch, because evaluation needs a single model.
  *
  * Sources: Stich, "Local SGD converges fast and communicates little" (ICLR 2019). Averaging the velocity: Yu,
  * Jin, Yang, "On the linear speedup analysis of communication efficient momentum SGD for distributed non-convex
@@ -103,7 +103,7 @@ static gs_status step(gs_worker *w, gs_score *score) {
     *score = gs_score_of(stats);
     if ((w->step + 1) % (uint64_t)w->settings->every != 0) return GS_OK;
 
-    gs_score sum; /* for the epoch so far, over all workers: only its requests matter here */
+    gs_score sum; /* over all workers, for the epoch so far; only the requests in it matter here */
     GS_TRY(meet(w, w->step + 1, &sum));
     score->stop = gs_watch_loss(w, sum.loss, w->step + 1) || sum.stop;
     score->checkpoint = sum.checkpoint;

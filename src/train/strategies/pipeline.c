@@ -3,8 +3,8 @@
  *     worker 0   layers 0-2    F0 F1 F2 F3 .  .  B0 B1 B2 B3  update     F: forward, sends its y to the next stage
  *     worker 1   layers 3-11   .  F0 F1 F2 F3 B0 B1 B2 B3 .   update     B: backward, sends its dx to the previous one
  *
- * A schedule (parallel/schedule.h) is a list of instructions for each stage. The stage's worker executes it in order,
- * and never asks how far another stage is. The model is cut so that the slowest stage is as fast as possible
+ * A schedule (parallel/schedule.h) is a list of instructions for each stage. The stage's worker executes its list in
+ * order, and never asks how far another stage is. The model is cut so that the slowest stage is as fast as possible
  * (parallel/cut.h). From its forward to its backward, each micro-batch needs its own activations (gs_model_config).
  *
  * With N times as many workers as stages there are N pipelines: worker r is stage r / N of pipeline r % N
@@ -14,12 +14,13 @@
  *     pipeline 1    worker 1  ->  worker 3        in all pipelines: 0 + 1, 2 + 3
  *
  * The weights after a step equal those of one worker with --accumulate M, up to rounding. With --exact the
- * micro-batches are the virtual shards: each gradient is computed alone and joins their tree (../ordered_sums.h), which
- * gives the bits of one worker. A stage's layers compute the same as in a whole model; messages change no bit.
+ * micro-batches are the virtual shards: each gradient is computed alone and added in their tree (../ordered_sums.h),
+ * which gives the bits of one worker. A stage's layers compute the same as in a whole model; messages change no bit.
  *
- * `tied` (layer/tied.c) is in the last stage, and its table in the first. The last stage holds a copy. It sends its
- * part of the gradient to the first stage, which adds its own part, updates, and sends the table back. With --exact the
- * last stage sends one part for each micro-batch, since the embedding's backward adds row by row, in a fixed order.
+ * A `tied` layer (layer/tied.c) is in the last stage, and its table in the first. The last stage holds a copy of the
+ * table, and sends its part of the gradient to the first. The first adds its part, updates, and sends the table back.
+ * With --exact the last stage sends a part per micro-batch, because the embedding's backward adds row by row, in a
+ * fixed order.
  *
  * A worker holds the weights, gradients and optimiser vectors of its own stage only (../partition.h). It holds all
  * weights only briefly, at the start of a run; for saving, they are assembled on the host. The test set also passes
@@ -78,7 +79,7 @@ static gs_status check_workers(const gs_settings *s, const gs_dataset *set, int 
     GS_TRY(status);
     GS_TRY(gs_context(gs_pipeline_check(cut.schedule, &cut.shape), "--pipeline %d", s->pipeline));
     GS_TRY(gs_largest_micro_batch(s, set->shape, &most));
-    if (micro <= most) return GS_OK; /* each micro-batch is computed at once */
+    if (micro <= most) return GS_OK; /* each micro-batch is computed in one piece */
     return gs_fail(GS_E_USAGE,
                    "--batch %zu in %d micro-batches, of all pipelines together: one of them has %zu samples, "
                    "and at most %zu are computed at once; wanted %s, or --micro-batch %zu",
@@ -97,22 +98,21 @@ static void describe(const gs_settings *s, char *text, size_t size) {
 
 /* ---- a worker ---- */
 
-/* A micro-batch on its way through a chunk: a stage of the model with its own activations, the received input, and the
- * received gradient of the output. Weights and gradients are the worker's. */
+/* A micro-batch on its way through a chunk: the chunk's layers as a model with its own activations, the received input,
+ * and the received gradient of the output. Weights and gradients belong to the worker. */
 typedef struct slot {
     gs_model *model;
     gs_mem x, dy; /* received; GS_NONE at the ends of the pipeline */
     gs_mem y, dx; /* results of forward and backward, in the model's buffers */
 } slot;
 
-/* Adjacent layers of the model on this worker. Micro-batch k is in slot k % slots; between two steps an evaluation uses
- * slot 0. */
+/* Adjacent layers of the model on this worker. Micro-batch k is in slot k % slots; evaluations use slot 0. */
 typedef struct chunk {
     int run;                     /* number in the whole model: chunk x p + stage */
     const gs_partition_run *own; /* its ranges of the worker's arrays */
     int slots;
     slot *slot;
-    bool has_dw, has_state; /* a pass in this step has written them, so the next one adds */
+    bool has_dw, has_state; /* a pass in this step has written dw (state), so the next pass adds to it */
 } chunk;
 
 /* A message that arrived before it was wanted. */
@@ -124,23 +124,23 @@ typedef struct kept_message {
 
 /* For the report on how long the stages waited. */
 typedef struct record {
-    gs_stage_times all, last; /* over all steps except the first, if there are others; of the last step */
+    gs_stage_times all, last; /* all: all steps but the first, or the only one; last: the last step */
     size_t steps;
-    double began; /* when `last` began; 0: its first pass has not ended */
+    double began; /* when the step of `last` began; 0: its first pass has not ended */
 } record;
 
 typedef struct pipeline_worker {
     gs_stages cut;
     int stage;
     gs_instructions *list; /* [p]: the lists of all stages; this worker executes list[stage] */
-    size_t *sent;          /* [p]: number of each list's instructions known, by messages, to be done */
+    size_t *sent;          /* [p]: number of each list's instructions that messages show to be done */
     kept_message *kept;
     chunk *chunk;            /* [v] */
     const gs_partition *own; /* the worker's partition */
     gs_input *input;         /* [inputs]: samples and targets of micro-batch k are in [k % inputs] */
     int inputs;
     gs_micro_batch *micro_batch; /* [m]: for this step; n 0: empty */
-    int filled;                  /* how many the loader delivers */
+    int filled;                  /* how many of these the loader delivers */
     record record;
 } pipeline_worker;
 
@@ -158,7 +158,7 @@ static const gs_param *stage_table(const pipeline_worker *p) {
     return table_of(p, p->chunk[p->stage == 0 ? 0 : p->cut.shape.chunks - 1].slot[0].model);
 }
 
-/* Point a chunk's layers to this worker's arrays, and to its copy of the table that they borrow. */
+/* Make a chunk's layers point to this worker's arrays, and to its copy of a table that they borrow. */
 static gs_status bind_slot(const gs_worker *w, const pipeline_worker *p, const chunk *c, gs_model *m) {
     const gs_partition *own = p->own;
     for (int i = p->cut.first[c->run]; i < p->cut.first[c->run + 1]; i++)
@@ -172,7 +172,7 @@ static gs_status bind_slot(const gs_worker *w, const pipeline_worker *p, const c
     return GS_OK;
 }
 
-/* most: maximum number of samples in the slot. Slot 0 holds more than a micro-batch: an evaluation also uses it. */
+/* most: maximum number of samples in the slot. Slot 0 may hold more than a micro-batch: evaluations also use it. */
 static gs_status make_slot(const gs_worker *w, const pipeline_worker *p, const chunk *c, size_t most,
                            slot *s) {
     const int first = p->cut.first[c->run], last = p->cut.first[c->run + 1];
@@ -211,7 +211,7 @@ static gs_status make_inputs(gs_worker *w, pipeline_worker *p) {
     if (p->stage > 0 && p->stage < p->cut.shape.stages - 1) return GS_OK;
     for (p->inputs = 0; p->inputs < inputs;) {
         gs_input *input = &p->input[p->inputs++];
-        *input = w->input; /* except the buffers of a micro-batch: */
+        *input = w->input; /* but with its own buffers: */
         input->most = most;
         input->x = input->targets = GS_NONE;
         const size_t x = most * gs_shape_size(w->model->in) * sizeof(float);
@@ -249,8 +249,8 @@ static gs_status make_sums(gs_worker *w, pipeline_worker *p) {
     return gs_ordered_sums_create(w, p->own->counts + GS_STATS);
 }
 
-/* Messages are 16-bit if all devices of the pipeline store 16-bit activations. In a dry run there is no other worker
- * to ask, so the names of their devices decide. */
+/* Messages are 16-bit if all devices of the pipeline store 16-bit activations. In a dry run there is no other worker to
+ * ask, so the names of the devices decide. */
 static gs_status ask_for_halves(gs_worker *w) {
     const char *devices = w->settings->devices;
     const int pipelines = w->groups.layout.dp * w->groups.layout.tp, count = gs_devices_count(devices);
@@ -316,9 +316,9 @@ static void free_stage(gs_worker *w) {
 /* What each worker records, and how it is reported at the end of a run.
  *
  * T is the time from a step's first forward to its last backward, both on stage 0. The p stages together have the time
- * p T. They compute for `busy`, the sum of all passes, and wait for the rest. The same instructions are played in
- * virtual time (parallel/virtual_time.h), with messages that take no time: this takes T_0 if each pass takes the mean
- * time of its direction, and T_1 if each takes the mean time in its stage. Exactly,
+ * p T. They compute for `busy`, the sum of all passes, and wait for the rest of that time. The same instructions are
+ * executed in virtual time (parallel/virtual_time.h), with messages that take no time: this takes T_0 if each pass
+ * takes its direction's mean time over all stages, and T_1 if it takes its direction's mean time in its stage. Exactly,
  *
  *     p T - busy  =  (p T_0 - busy)       fill and drain: by formula (p - 1) / (m + p - 1) of p T_0
  *                  + (p T_1 - p T_0)      stages with unequal times
@@ -334,7 +334,7 @@ static void record_pass(pipeline_worker *p, const gs_instruction *i, double star
     if (p->stage == 0) r->last.span = end - r->began;
 }
 
-/* The first step touches memory for the first time and starts threads: it counts only if it is the only one. */
+/* The first step touches memory for the first time and starts threads, so it counts only if it is the only one. */
 static void record_step(pipeline_worker *p) {
     record *r = &p->record;
     if (r->steps++ < 2) memset(&r->all, 0, sizeof r->all);
@@ -381,8 +381,8 @@ static gs_status report(gs_worker *w, gs_result *result) {
 
 /* ---- the micro-batches of a step ---- */
 
-/* All stages know the sizes of all micro-batches in advance. The last ones of a small batch may be empty; the loader
- * does not deliver these. */
+/* All stages know the sizes of all micro-batches in advance. The last micro-batches of a small batch may be empty; the
+ * loader does not deliver empty ones. */
 static void next_micro_batches(gs_worker *w, pipeline_worker *p) {
     gs_schedule from = w->schedule;
     from.done = w->step;
@@ -432,14 +432,14 @@ static gs_status fill_if_empty(const gs_worker *w, const pipeline_worker *p, boo
     return has || r.count == 0 ? GS_OK : w->device->ops->fill(w->device, here, 0, r.count);
 }
 
-/* With --exact: leaf k of a range joins the tree; after the last leaf the range holds the sum. */
+/* With --exact: add leaf k of a range to the tree; after the last leaf the range holds the sum. */
 static gs_status add_leaf(gs_worker *w, const pipeline_worker *p, gs_shard r, int k) {
     const gs_mem here = gs_partition_tail(p->own, p->own->gradients, p->own->gradients_cut, r.first);
     GS_TRY(fill_if_empty(w, p, p->micro_batch[k].n > 0, r));
     return gs_ordered_sums_add_here(w, here, r.first, r.count, k);
 }
 
-/* For an empty micro-batch, this replica still takes part in the collectives of a pass. */
+/* For an empty micro-batch: let this replica take part in the collectives of the other replicas' passes. */
 static gs_status join(gs_worker *w, const gs_instruction *i, gs_pass pass) {
     pass.fresh = false;
     return w->reducer->join ? w->reducer->join(w, i->chunk, &pass, i->action == GS_DO_BACKWARD) : GS_OK;
@@ -477,7 +477,7 @@ static gs_status backward(gs_worker *w, pipeline_worker *p, const gs_instruction
     } else {
         GS_TRY(join(w, i, pass));
     }
-    const bool adds = w->settings->exact && !p->own->gradients_cut; /* if cut, the reducer adds */
+    const bool adds = w->settings->exact && !p->own->gradients_cut; /* if they are cut, the reducer adds */
     return adds ? add_leaf(w, p, c->own->params, i->micro_batch) : GS_OK;
 }
 
@@ -486,7 +486,7 @@ static gs_status add_bytes(gs_layer *l, void *sum) {
     return GS_OK;
 }
 
-/* The bytes that the layers keep for a micro-batch of n samples, for the timeline; slot 0 has room for more. */
+/* For the timeline: the bytes that the layers keep for a micro-batch of n samples. (Slot 0 may have room for more.) */
 static size_t activations_of(const slot *s, size_t n) {
     size_t bytes = 0;
     (void)gs_layer_walk(s->model->net, add_bytes, &bytes);
@@ -526,8 +526,8 @@ static gs_mem memory_of(const pipeline_worker *p, const gs_instruction *i) {
     }
 }
 
-/* The size in bytes of the message that instruction `sent` sends from stage `from`. All stages store activations and
- * gradients between two runs with the same number of bits (memory/half_storage.h). */
+/* The size in bytes of the message that instruction `sent` sends from stage `from`. Neighbouring runs store the
+ * activations and gradients that they exchange with the same number of bits (memory/half_storage.h). */
 static size_t bytes_in(const pipeline_worker *p, const gs_instruction *sent, int from) {
     const int run = sent->chunk * p->cut.shape.stages + from;
     const bool forward = sent->action == GS_DO_SEND_ACTIVATION;
@@ -549,7 +549,7 @@ static gs_status send(gs_worker *w, pipeline_worker *p, const gs_instruction *i)
     return gs_phase_ends(w, GS_PHASE_SYNC);
 }
 
-/* A tied gradient is added to the memory; any other message overwrites it. */
+/* A tied gradient is added to the memory; any other message overwrites the memory. */
 static gs_status deliver(gs_worker *w, const pipeline_worker *p, const gs_instruction *i, const void *data,
                          size_t bytes) {
     void *host;
@@ -604,8 +604,9 @@ static gs_status receive_message(gs_worker *w, int from, size_t bytes, const gs_
 }
 
 /* Messages that arrive before the wanted one are kept, and a message that will be added goes through a buffer. Any
- * other message arrives directly in its destination, which saves a copy. In a step no two messages of one stage are
- * alike, and those of two stages differ too: activations come from the previous stage, gradients from the next one. */
+ * other message arrives directly in its destination, which saves a copy. Kept messages cannot be confused: in a step
+ * each message of a stage has a different instruction, and messages of two stages differ too, because activations come
+ * from the previous stage and gradients from the next one. */
 static gs_status receive(gs_worker *w, pipeline_worker *p, const gs_instruction *i) {
     const gs_instruction wanted = gs_instruction_sent(&p->cut.shape, i, p->stage);
     const bool adds = i->action == GS_DO_RECV_TIED && !w->settings->exact;
@@ -652,7 +653,7 @@ static gs_status begin(gs_worker *w, pipeline_worker *p) {
     return GS_OK;
 }
 
-/* Execute this stage's list up to the sum: dw of its layers, over this pipeline's micro-batches. */
+/* Execute this stage's list up to the sum. Its layers' dw is then complete for this pipeline's micro-batches. */
 static gs_status run_to_sum(gs_worker *w, pipeline_worker *p) {
     const gs_instruction *i = p->list[p->stage].list;
     GS_TRY(begin(w, p));
@@ -676,8 +677,8 @@ static gs_status run_after_update(gs_worker *w, pipeline_worker *p) {
 
 /* ---- training ---- */
 
-/* Rank 0 of the first pipeline's last stage contributes the counts. The others add 0, so this sum is exact; and any
- * worker can request a stop. */
+/* The first replica (and first shard) of the last stage contributes the counts. All others add 0, so this sum is exact.
+ * Any worker can add a request to stop. */
 static gs_status share_score(gs_worker *w, const pipeline_worker *p, gs_score *score) {
     const bool has_counts =
         p->stage == p->cut.shape.stages - 1 && p->own->dp_rank == 0 && w->model->tensor.rank == 0;
@@ -695,7 +696,7 @@ static gs_status step(gs_worker *w, gs_score *score) {
     GS_TRY(run_to_sum(w, p)); /* this stage's part of load, forward, loss and backward */
     GS_TRY(gs_comm_barrier(w->groups.comm[GS_PP]));
     record_step(p);
-    GS_TRY(w->reducer->finish(w)); /* sums of dw over all pipelines, and of their counts */
+    GS_TRY(w->reducer->finish(w)); /* sums dw and counts over all pipelines */
     GS_TRY(share_score(w, p, score));
     GS_TRY(gs_phase_ends(w, GS_PHASE_SYNC));
 
@@ -706,7 +707,6 @@ static gs_status step(gs_worker *w, gs_score *score) {
     return run_after_update(w, p);
 }
 
-/* One model per chunk. */
 static gs_model *model_of(const gs_worker *w, int i) {
     const pipeline_worker *p = w->strategy_state;
     return i < p->cut.shape.chunks ? p->chunk[i].slot[0].model : NULL;
@@ -714,7 +714,7 @@ static gs_model *model_of(const gs_worker *w, int i) {
 
 /* ---- the test set ---- */
 
-/* Receive x from the previous stage, or send it to the next: a block passes all stages once per chunk. */
+/* Receive x from the previous stage, or send it to the next one. (A block passes through all stages once per chunk.) */
 static gs_status pass_on(gs_worker *w, const pipeline_worker *p, gs_operation operation, gs_mem x,
                          size_t numbers) {
     const bool sends = operation == GS_SEND;

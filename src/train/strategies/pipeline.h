@@ -11,7 +11,7 @@ typedef struct gs_stage_times {
     double seconds[2][GS_RUNS]; /* of each run's forward and backward passes; 0 for other stages' runs */
 } gs_stage_times;
 
-/* Compute how long the stages waited, by cause, from sums over all stages of one or more pipelines. GS_E_USAGE: a
- * deadlock. GS_E_MEMORY. */
+/* Compute how long the stages waited, by cause. The times are summed over all stages of one or more pipelines.
+ * GS_E_USAGE: a deadlock. GS_E_MEMORY. */
 gs_status gs_bubble_of(const gs_pipeline *, const gs_instructions *lists, const gs_stage_times *,
                        gs_bubble *out);
