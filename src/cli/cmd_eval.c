@@ -149,7 +149,7 @@ static void print_confusion(const gs_result *r) {
         print_list(r, larger(LABEL, name));
 }
 
-/* Add the class names, if there are any: in full if `whole`, otherwise as a screen shows them. */
+/* Add the class names, if there are any: in full if `whole`, otherwise in the form shown on a screen. */
 static void add_names(cJSON *o, const char *field, const gs_result *r, bool whole) {
     char room[GS_CLASS_NAME];
     cJSON *names = cJSON_AddArrayToObject(o, field);

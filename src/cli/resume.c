@@ -34,7 +34,7 @@ static bool is_without_use(const char *option, const gs_settings *s) {
     return (s->layout && gs_layout_read(s->layout, &l) != GS_OK) || (of_group ? l.tp : l.pp) <= 1;
 }
 
-/* Take the options that are not given from the resumed run, whose state owns their texts. */
+/* Take the options that the command line lacks from the resumed run; its state owns their texts. */
 static gs_status take_up_options(const gs_state *state, const gs_settings *s, const gs_option *options,
                                  int argc, char **argv) {
     for (const gs_run_option *o = gs_run_table; o->name; o++) {
