@@ -130,7 +130,7 @@ typedef struct gs_resumed_run {
     bool automatic;     /* --resume auto */
 } gs_resumed_run;
 
-/* Set settings->resume to a checkpoint, or NULL for a new run. Options not given take the resumed run's values. */
+/* Set settings->resume to a checkpoint, or to NULL for a new run. Options not given take the resumed run's values. */
 gs_status gs_find_resumed_run(gs_settings *, const gs_option *, int argc, char **argv, gs_resumed_run *);
 void gs_resumed_run_free(gs_resumed_run *); /* also call it after a failure */
 
@@ -143,7 +143,7 @@ gs_status gs_devices_for(const gs_settings *, int workers, int most, char **list
 /* ---- output.c ---- */
 
 /* On Ctrl-C, SIGTERM, SIGHUP (the terminal closed) or a closed output pipe (such as `| head`), end the run after its
- * current step and save. A second signal at least one second after the first ends the program at once. */
+ * current step and save. A second signal, at least one second after the first, ends the program at once. */
 void gs_stop_on_signals(void);
 
 /* On SIGUSR1, which a job scheduler sends before a job's time runs out, write a checkpoint and continue the run. */

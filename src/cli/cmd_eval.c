@@ -135,7 +135,7 @@ static int larger(int a, int b) {
 }
 
 /* Print a row for each label: how many of its samples were taken for each class, and its accuracy. If that table is
- * wider than the screen, print a line for each label with samples: its accuracy and its most common mistake. */
+ * wider than the screen, print a line for each label that has samples: its accuracy and its most common mistake. */
 static void print_confusion(const gs_result *r) {
     enum { LABEL = 5, ACCURACY = 10 };
     double most = 0;

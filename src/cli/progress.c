@@ -1,4 +1,4 @@
-/* What `train` shows of a run, as text or as lines of JSON: the start, the epochs, and the final measurements. */
+/* What `train` shows about a run, as text or as lines of JSON: the start, the epochs, and the final measurements. */
 #include "cli/cli.h"
 #include "cli/launch/shared.h"
 #include "core/clock.h"

@@ -108,7 +108,7 @@ static void say_generation(const char *lost, int generation, int size, int kept,
     gs_tell("launch", "%s", text);
 }
 
-/* Why the survivors may not continue; NULL: they may. */
+/* Why the survivors cannot continue; NULL: they can. */
 static const char *why_not(const gs_elastic *e, const gs_launch_processes *p, bool idle, int size) {
     if (e->lost >= 0 && gs_launch_blame_of(p->child[e->lost].status) == GS_BLAME_USAGE)
         return "wrong usage would fail again";

@@ -218,7 +218,7 @@ static void note_failure(gs_attempt *a, int slot) {
 }
 
 /* SIGTERM has no effect on a stopped process, so if only stopped processes are left, kill them at once. After Ctrl-C,
- * wait for the time-out first, because a process may be stopped only briefly. */
+ * wait for the time-out first, because a process might be stopped only briefly. */
 static void look_for_stopped(gs_attempt *a) {
     const gs_launch_processes *p = &a->processes;
     if (p->running == 0 || (a->failed < 0 && !a->stopped_by) || a->next_signal != SIGTERM) return;

@@ -231,7 +231,7 @@ int gs_exit_status(const char *command, gs_status status) {
     bool usage = status == GS_E_USAGE || status == GS_E_MODEL, said;
     if (status == GS_OK) return GS_EXIT_OK;
     snprintf(why, sizeof why, "%s", gs_message());
-    /* A launcher ends its other processes. Ranks on other nodes, or started by hand, wait for this one: notify them. */
+    /* A launcher ends its other processes. Ranks on other nodes or started by hand would wait: notify them. */
     bool told = gs_launch_report_failure(status, why, &said);
     fflush(stdout);
     gs_show_activity(NULL, 0, NULL);

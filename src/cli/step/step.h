@@ -3,7 +3,7 @@
  * Worker r starts with 2^r in every element, so each sum shows which gradients it contains: 5 = 2^0 + 2^2 is the sum of
  * workers 0 and 2. The record contains only messages that a scheme actually sends.
  *
- *     run.c        runs a scheme over threads, records it, and finds the chunks into which it cuts the array
+ *     run.c        runs a scheme over threads, records it, and finds the chunks into which the scheme cuts the array
  *     page.c       a page (-o) of all schemes, with the gradients from a real step of a model
  *     layout.c     a step of a pipeline, of ZeRO or of tensor parallelism
  */
