@@ -19,7 +19,7 @@ typedef struct mismatch {
     int kind, number;                   /* as in gs_difference */
     int rank, ranks;                    /* the first rank that shows the difference; how many ranks do */
     const gs_digest_score *of_a, *of_b; /* that rank's score in A; B's score */
-    double passes;                      /* micro-batches per step on each rank of A, by its options */
+    double passes;                      /* micro-batches per step on each rank of A, from A's options */
     double workers;                     /* the workers of A that have samples of their own */
     gs_sketch mine, right;              /* the differing array: A's (`rank`'s, if each rank has one); B's */
     double ratio;                       /* A's array or number divided by B's; NaN: not a multiple of B's */

@@ -58,13 +58,13 @@ gs_status gs_explain_check(const gs_digests *a, const gs_digests *b) {
  * An update passes one step's rounding on to the next, where it grows without bound (to 3.9 of dx in the third step of
  * resnet20). A step is therefore compared completely only if both runs begin it with the same weights, up to SAME: the
  * step may magnify their difference a hundredfold. In other steps only two kinds of quantities are compared: those that
- * rounding does not reach, and those that follow from others of the same run. The sum follows from what the ranks add,
- * and the weights that forward reads follow from the previous update.
+ * rounding does not reach, and those that follow from other quantities of the same run. The sum follows from what the
+ * ranks add, and the weights that forward reads follow from the previous update.
  *
- * The loss's dy differs by as much as the outputs do. Their rounding grows with their size, but dy does not. With a
- * learning rate of 1, Adam makes outputs 1,000 times as large as dy, so a rounding error of 1e-6 of the outputs is 1e-3
- * of dy. After forward, the limits therefore rise by OF_OUTPUTS times the error as a fraction of dy: backward may
- * magnify its input, and four projections give a norm only within a factor of about two. The limits rise by at most
+ * The loss's dy differs by as much as the outputs do. The outputs' rounding grows with their size, but dy does not.
+ * With a learning rate of 1, Adam makes outputs 1,000 times as large as dy, so a rounding error of 1e-6 of the outputs
+ * is 1e-3 of dy. After forward, the limits therefore rise by OF_OUTPUTS times the error as a fraction of dy: backward
+ * may magnify its input, and four projections give a norm only within a factor of about two. The limits rise by at most
  * MOST_OF_OUTPUTS: added to GRADIENT's 0.25, this stays below 0.5, the difference of a halved gradient. */
 enum { AS_WRITTEN, ROUNDING, ARRAY, GRADIENT };
 
@@ -119,7 +119,7 @@ static void find_rounding(search *s) {
 /* ---- sizes ---- */
 
 /* A tensor much smaller than the others is mostly rounding, so its relative difference may be larger. Its norm
- * therefore counts as at least 1/100 of the norm of all. */
+ * therefore counts as at least 1/100 of the norm of all tensors. */
 static double size_of_all(const search *s, int kind) {
     double squares = 0;
     for (int p = 0; p < s->b->params; p++) {
