@@ -36,7 +36,7 @@ struct gs_log {
     double bytes_of_data;
     gs_worker *rank0; /* from the start to the end of training */
 
-    /* Training time in seconds is now - `paused`; evaluations do not count. */
+    /* Training time in seconds is gs_seconds() - `paused`; evaluations do not count. */
     double paused;
     double time; /* when the last step ended */
     int epoch;
