@@ -4,8 +4,8 @@
  * at the same time; all N make the measured calls, in the run's groups, with its schemes, its --link, and its threads
  * bound to cores. The times therefore include how workers on one machine slow each other down: they share its memory, a
  * call waits for the last worker, and if threads outnumber cores they take turns. A call beside layers is handed to a
- * thread, as in a run (core/jobs.h), because waking this thread and waiting for it takes longer than a short call.
- * Medians over rounds and turns exclude the effect of a few disturbances. */
+ * thread, as in a run (core/jobs.h), so that its time includes waking this thread and waiting for it, which takes
+ * longer than a short call. Medians over rounds and turns exclude the effect of a few disturbances. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>

@@ -132,7 +132,7 @@ static bool set_zero(const gs_memory_plan *p, int degree, gs_settings *s, gs_mem
     return true;
 }
 
-/* Each degree offloads another set of kinds of data, cheapest first (README.md); not kinds already set or refused. */
+/* Each degree offloads another set of kinds of data, cheapest first (README.md); skips kinds set or refused. */
 static bool set_offload(const gs_memory_plan *p, int degree, gs_settings *s, gs_memory_option *o) {
     static const char several[] = "these, except what is there for a moment";
     static const struct {
@@ -188,8 +188,8 @@ static bool set_vectors(const gs_memory_plan *p, int degree, gs_settings *s, gs_
 
 /* ---- the table ---- */
 
-/* In increasing order of the time they cost. Smaller micro-batches send no more messages. ZeRO's stages 1 and 2 send as
- * much as an all-reduce, in more messages; stage 3 sends 1.5 times as much. Fetching offloaded memory is mostly hidden
+/* Sorted by their cost in time, cheapest first. Smaller micro-batches send no more messages. ZeRO's stages 1 and 2 send
+ * as much as an all-reduce, in more messages; stage 3 half as much again. Fetching offloaded memory is mostly hidden
  * behind operators. Recomputing takes up to a third more operations. Offloading and recomputing keep every bit. */
 static const lever levers[] = {
     {4, set_micro_batch}, {ALL, set_micro_batches}, {ALL, set_zero},
@@ -267,7 +267,7 @@ static bool apply(choice *c, gs_settings *s) {
     return true;
 }
 
-/* Raise a lever from degree `from` until the run fits. False: it never does; set the best degree, if below *now. */
+/* Raise a lever from degree `from` until the run fits (true). Else set the degree that needs least, if below *now. */
 static bool move(choice *c, int lever, int from, double *now) {
     int best = -1;
     for (int degree = from;; degree++) {

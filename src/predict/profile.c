@@ -18,7 +18,7 @@
 
 /* Floats in each of triad's three arrays: for the first-level cache, second level, last level, and memory. */
 static const size_t sizes[GS_ROOFLINE_SIZES] = {2 << 10, 32 << 10, 512 << 10, 8 << 20};
-enum { FMA_FLOATS = 1 << 20, TAKES = 5 /* the best counts, since other programs may use the machine */ };
+enum { FMA_FLOATS = 1 << 20, TAKES = 5 /* the best counts, because other programs may use the machine */ };
 
 typedef struct measurement {
     gs_device *device;

@@ -15,7 +15,7 @@
  * first one, and none has more samples than another. batch_norm's statistics are local. The batch grows with the
  * workers: each computes the same number of samples.
  *
- * Each worker has its own core. Not counted: a core's time for handling messages, loading, memory, and switches between
+ * Each worker has its own core. Not counted: the time a core spends on messages; loading; memory; the switches between
  * hosts, which carry any number of messages between different pairs.
  *
  * Steps are executed until two consecutive ones take equally long: a parameter server answers its workers sequentially,
