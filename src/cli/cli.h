@@ -75,8 +75,8 @@ void gs_options_help(const gs_help *, const gs_option *options);
 bool gs_options_taken(const gs_option *, const gs_help *, int argc, char **argv, int *words,
                       int *exit_status);
 
-/* Make a table of the run options that any of `users` takes, whose values go into `settings`, and of the options in
- * `own`, which replace run options of the same name. The table is static: the next call overwrites it. */
+/* Make one table from the run options that any of `users` takes, which store their values in `settings`, and the
+ * options in `own`, which replace run options of the same name. The table is static: the next call overwrites it. */
 const gs_option *gs_run_options(gs_settings *settings, int users, const gs_option *own);
 
 /* An option that other commands take and this one rejects; --help does not list it. */
@@ -104,17 +104,17 @@ void gs_tell(const char *command, const char *format, ...) GS_PRINTF(2, 3);
 /* For gs_rendezvous.tell and gs_faults_tell: print "gradsum: ..." on standard error. */
 void gs_tell_sentence(const char *sentence);
 
-/* Process 0 prints which image scaling it assumes, if neither the file settings->load nor --mean and --std set one.
- * Call it after the file has loaded: notes about assumptions would obscure an error in the file. */
+/* If neither the file settings->load nor --mean and --std set the image scaling, process 0 prints which one it assumes.
+ * Call this after loading the file, because a note about an assumption would obscure an error in the file. */
 void gs_tell_scaling(const char *command, const gs_settings *);
 
-/* train's notes about data and models that are valid but probably not what the user intended. */
+/* Print train's notes about data and models that are valid but probably not what the user intended. */
 void gs_tell_of_data(const gs_worker *);
 
-/* A note when a model meant for photographs is given images of the default, Fashion-MNIST size. */
+/* Print a note when a model meant for photographs is given images of the default size, that of Fashion-MNIST. */
 void gs_tell_usual_images(const char *command, const char *model, gs_shape in);
 
-/* Notes on a test set read from an image folder: skipped pictures, and classes without pictures. */
+/* Print notes on a test set read from an image folder: skipped pictures, and classes without pictures. */
 void gs_tell_test_set(const char *command, const gs_settings *);
 
 /* Rank 0 prints how many files --skip-broken skipped. */
@@ -126,24 +126,24 @@ void gs_tell_skipped(const char *command, const gs_result *);
 typedef struct gs_resumed_run {
     gs_state *state;
     char *file;         /* the checkpoint, in the folder given to --resume */
-    gs_comm *processes; /* connected to agree on the file; NULL: not connected, or passed on to the run */
+    gs_comm *processes; /* connected to agree on the file; NULL: not connected, or now owned by the run */
     bool automatic;     /* --resume auto */
 } gs_resumed_run;
 
-/* Set settings->resume to a checkpoint, or NULL for a new run. Options not given take the resumed run's values. */
+/* Set settings->resume to a checkpoint, or to NULL for a new run. Options not given take the resumed run's values. */
 gs_status gs_find_resumed_run(gs_settings *, const gs_option *, int argc, char **argv, gs_resumed_run *);
 void gs_resumed_run_free(gs_resumed_run *); /* also call it after a failure */
 
 /* ---- cmd_layout.c ---- */
 
-/* Set *list to settings->devices, or to its only device repeated `workers` times; the caller frees it. GS_E_USAGE:
- * settings->devices names a different number of devices, or there are more than `most` workers. */
+/* Set *list to settings->devices or, if it names one device, to that device `workers` times; the caller frees it.
+ * GS_E_USAGE: settings->devices names a different number of devices, or there are more than `most` workers. */
 gs_status gs_devices_for(const gs_settings *, int workers, int most, char **list);
 
 /* ---- output.c ---- */
 
 /* On Ctrl-C, SIGTERM, SIGHUP (the terminal closed) or a closed output pipe (such as `| head`), end the run after its
- * current step and save. A second signal at least one second after the first ends the program at once. */
+ * current step and save. A second signal, at least one second after the first, ends the program at once. */
 void gs_stop_on_signals(void);
 
 /* On SIGUSR1, which a job scheduler sends before a job's time runs out, write a checkpoint and continue the run. */
@@ -155,10 +155,10 @@ void gs_json_print(struct cJSON *);
 /* Calls fflush(stdout), but turns a closed pipe into a request to stop instead of SIGPIPE. */
 void gs_flush_output(void);
 
-/* Make a new folder in TMPDIR, else /tmp; name: a pattern, "gradsum-explain-XXXXXX". GS_E_FILE: `folder` is then "". */
+/* Make a new folder in TMPDIR, else /tmp. name: a pattern, "gradsum-explain-XXXXXX". GS_E_FILE: `folder` is then "". */
 gs_status gs_temporary_folder(const char *name, char *folder, size_t size);
 
-/* When an activity began, what share of its work was done then, and when it was last shown; {0}: it has not begun. */
+/* When an activity began, the share of its work done by then, and when it was last shown; {0}: it has not begun. */
 typedef struct gs_activity {
     double since, from, shown;
     bool tells; /* without a terminal, print one line if more than 2 s remain */
@@ -192,13 +192,13 @@ struct cJSON *gs_memory_json(const gs_memory_use *);
 
 /* ---- progress.c ---- */
 
-/* What `train` shows of a run. */
+/* What `train` shows about a run. */
 typedef struct gs_progress {
     const gs_settings *settings;
     bool json;
     bool bar;                     /* show a progress bar: standard error is a terminal */
     int bar_epoch;                /* the epoch that the bar shows, */
-    double started, samples_done; /* when its first step ended, and the samples processed since then */
+    double started, samples_done; /* when that epoch's first step ended, and the samples since then */
     gs_activity work, test;       /* the whole run, and the current test */
     char ended[GS_RUN_HAS_ENDED]; /* reports that the resumed run had already ended; else "" */
     const char *failure;          /* why the weights could not be saved; NULL: they were saved */

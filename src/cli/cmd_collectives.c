@@ -1,7 +1,7 @@
 /* gradsum collectives: runs and checks all collectives, printing the table of their times as it goes.
  *
- * The ranks are threads of this process. Each has one comm per transport: between threads and, like separate processes,
- * in shared memory and over Gloo at 127.0.0.1. Under mpirun the ranks are its processes, each with an MPI comm.
+ * The ranks are threads of this process. Each has one comm per transport: one between threads and, as for processes,
+ * one in shared memory and one over Gloo at 127.0.0.1. Under mpirun the ranks are its processes, each with an MPI comm.
  */
 #include "cli/cli.h"
 #include "comm/call_check.h"
@@ -135,7 +135,7 @@ typedef struct rank {
 /* ---- one cell, on one rank ---- */
 
 /* Fill the arrays, wait for all ranks, and make the call. For GS_SEND and GS_RECV, each rank sends to the next rank and
- * receives from the previous one; *seconds is the time of the send alone (GS_SEND) or of both (GS_RECV). */
+ * receives from the previous one; *seconds: the time of the send (GS_SEND) or of send and receive (GS_RECV). */
 static gs_status run_once(rank *r, int transport, gs_operation operation, double *seconds) {
     gs_table *t = r->t;
     gs_comm *c = r->comm[transport];
@@ -155,7 +155,7 @@ static gs_status run_once(rank *r, int transport, gs_operation operation, double
 }
 
 /* The system may take some milliseconds to give each waiting rank its own core, so short calls are repeated for a
- * while. All ranks know the same times and therefore do the same number of runs. */
+ * while. All ranks know the same times, so all do the same number of runs. */
 static bool is_enough(const gs_table *t, int run, double spent) {
     enum { MOST = 200 };
     return run > t->runs && (spent > t->seconds || run > MOST || gs_link_is_there(&t->link));

@@ -121,8 +121,8 @@ static void print_json(const gs_row *rows, int i) {
     gs_json_print(o);
 }
 
-/* Two workers with one thread each are no faster than one worker with two. So that only the number of workers differs,
- * every worker of every set gets as many threads as the largest set has cores per worker. */
+/* Two workers with one thread each are no faster than one worker with two. Only the number of workers should differ, so
+ * every worker of every set gets the same number of threads: the cores per worker in the largest set. */
 static int equal_threads(const gs_row *rows, int count) {
     int largest = 1;
     for (int i = 0; i < count; i++) {

@@ -280,7 +280,7 @@ static const struct same {
     {"processor", "the slowest machine sets the pace", NOTE},
 };
 
-/* Print this value of each machine whose value differs from the first machine's. */
+/* Print this fact for each machine on which its value differs from the first machine's. */
 static void compare(doctor *d, const gs_probe *p, const struct same *s) {
     char first[FACT] = "", value[FACT], text[1000] = "";
     int values = 0;

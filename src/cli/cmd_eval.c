@@ -135,7 +135,7 @@ static int larger(int a, int b) {
 }
 
 /* Print a row for each label: how many of its samples were taken for each class, and its accuracy. If that table is
- * wider than the screen, print a line for each label with samples: its accuracy and its most common mistake. */
+ * wider than the screen, print a line for each label that has samples: its accuracy and its most common mistake. */
 static void print_confusion(const gs_result *r) {
     enum { LABEL = 5, ACCURACY = 10 };
     double most = 0;
@@ -149,7 +149,7 @@ static void print_confusion(const gs_result *r) {
         print_list(r, larger(LABEL, name));
 }
 
-/* Add the class names, if there are any: in full if `whole`, otherwise as a screen shows them. */
+/* Add the class names, if there are any: in full if `whole`, otherwise in the form shown on a screen. */
 static void add_names(cJSON *o, const char *field, const gs_result *r, bool whole) {
     char room[GS_CLASS_NAME];
     cJSON *names = cJSON_AddArrayToObject(o, field);

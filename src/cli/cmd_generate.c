@@ -17,7 +17,7 @@
 enum { HELD = 4 /* maximum bytes per character */ };
 
 typedef struct job {
-    gs_settings settings; /* load, model, devices and threads */
+    gs_settings settings; /* used: load, model, devices and threads */
     const char *prompt;
     int context, length, texts;
     gs_sampling sampling;

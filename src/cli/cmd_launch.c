@@ -54,7 +54,7 @@ static const char *transport_help(char *text, size_t size) {
     return text;
 }
 
-/* Only some commands run as ranks. A word like --version is not a command: each process handles it. */
+/* Only some commands run as ranks. A word like --version is not a command: each process handles it itself. */
 static gs_status check_command(const char *name) {
     const char *launched[40] = {NULL};
     char list[200] = "";
@@ -276,7 +276,7 @@ int gs_cmd_launch(int argc, char **argv) {
         return GS_EXIT_OK;
     }
     launch.timeout = timeout < usual || timeout > usual ? timeout : 0;
-    /* Checked here too, because a single process never uses a transport. For mpi, the processes print how to get it. */
+    /* Check here too, because a single process never uses its transport. For mpi, the processes print how to get it. */
     if (status == GS_OK) status = gs_process_transport_find(launch.transport, true, &found);
     if (status == GS_OK) status = check_nodes(&launch, ranks);
     if (status == GS_OK) status = take_command(argc, argv, words, end, elastic, &launch);

@@ -1,5 +1,5 @@
 /* gradsum schemes: the time of one sum, for every scheme and several sizes. In small sums the cost per message
- * dominates, so schemes with few rounds win; in large ones the cost per byte does, so schemes with few bytes win.
+ * dominates, so schemes with few rounds win; in large sums the cost per byte dominates, so schemes with few bytes win.
  *
  * The ranks are threads of this process. They exchange data in their own memory or, as separate processes do, in a
  * segment of shared memory or over Gloo's connections at 127.0.0.1. The schemes take turns, so that other load on the

@@ -16,7 +16,7 @@
 enum { CURVE = 40 /* maximum number of points */ };
 
 typedef struct question {
-    gs_simulation sim; /* settled: every field has its final value */
+    gs_simulation sim; /* resolved: every field has its final value */
     int argc;
     char **argv;
     bool json, wants_curve;
@@ -275,7 +275,7 @@ static gs_status point(const question *q, int workers, gs_simulated *out) {
     return gs_simulate(&s, &q->work, out);
 }
 
-/* Workers 1, 2, 4, ... on one host, then 1, 2, 4, ... full hosts, and finally all workers. */
+/* Simulate 1, 2, 4, ... workers on one host, then 1, 2, 4, ... full hosts, and finally all workers. */
 static gs_status make_curve(question *q) {
     const int each = q->sim.workers / q->sim.hosts;
     if (q->sim.settings.pipeline > 1 || q->sim.settings.tensor > 1)

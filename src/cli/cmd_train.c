@@ -31,8 +31,8 @@ static gs_status begin_record(record *r, gs_settings *s, int argc, char **argv, 
     return gs_log_open(&options, &r->log);
 }
 
-/* Train, in an elastic launch through all its generations (launch/elastic.c), and finish the log. *logged: the log is
- * complete, or there is none. *let_go: the other processes continue without this one. */
+/* Train and finish the log; in an elastic launch, train through all its generations (launch/elastic.c). *logged: the
+ * log is complete, or there is none. *let_go: the other processes continue without this one. */
 static gs_status train(gs_settings *s, record *r, const gs_observer *progress, gs_result *result,
                        bool *logged, bool *let_go) {
     static gs_rendezvous processes; /* static: messages after the run use it as well */

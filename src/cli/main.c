@@ -131,7 +131,7 @@ static void nothing(int signal_number) {
 }
 
 /* If a standard stream is closed (>&-), the next file to be opened would get its number, and output would go into that
- * file. Open a substitute that fails just as well: 0 cannot be read, and 1 and 2 cannot be written. */
+ * file. Open a substitute whose use fails as well: 0 cannot be read, and 1 and 2 cannot be written. */
 static void hold_standard_streams(void) {
     for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++)
         if (fcntl(fd, F_GETFD) < 0) (void)!open("/dev/null", fd == STDIN_FILENO ? O_WRONLY : O_RDONLY);

@@ -1,4 +1,4 @@
-/* What `train` shows of a run, as text or as lines of JSON: the start, the epochs, and the final measurements. */
+/* What `train` shows about a run, as text or as lines of JSON: the start, the epochs, and the final measurements. */
 #include "cli/cli.h"
 #include "cli/launch/shared.h"
 #include "core/clock.h"
@@ -232,7 +232,7 @@ static void print_recompute(const gs_settings *s, const gs_worker *w) {
                       gs_s((unsigned)r.segments), 100 * r.again / (r.forward + r.backward));
 }
 
-/* Print a line for each other option that is set. */
+/* Print a line for each further option that is set. */
 static void print_chosen(const gs_settings *s, int workers) {
     char link[80], augment[GS_AUGMENT_TEXT];
     if (s->precision != GS_PRECISION_F32)
@@ -328,7 +328,7 @@ static void print_cut(const gs_settings *s, const gs_cut_report *cut) {
     if (cut->runs > ROWS) printf("  ... and %d more\n", cut->runs - ROWS);
 }
 
-/* Print a line for each distinct device of the run; only this worker's, if workers do not know each other's. */
+/* Print a line for each distinct device of the run; only for this worker's if workers do not know each other's. */
 static void print_devices(const gs_worker *w) {
     const gs_device_report *d = gs_workers_differ(w) ? w->devices : NULL;
     if (!d) gs_print_fact("", "%s: %s", w->device->name, w->device->description);
@@ -348,7 +348,7 @@ static const char *channels_text(const gs_by_channel *x, char text[80]) {
     return text;
 }
 
-/* Print the scaling if --load, --mean or --std replaces the data's own. */
+/* Print the scaling if --load, --mean or --std replaces the data's own scaling. */
 static void print_scaling(const gs_worker *w) {
     gs_scaling used = w->model->scaling;
     char text[4][80];

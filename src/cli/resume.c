@@ -24,8 +24,8 @@ static bool is_replaced(const char *option, int argc, char **argv) {
     return false;
 }
 
-/* True for an option of pipelines or tensor groups in a run without them. The table lists --pipeline and --tensor
- * first. */
+/* True for an option of pipelines or tensor groups in a run without them. *s already holds --pipeline and --tensor,
+ * which the table lists first. */
 static bool is_without_use(const char *option, const gs_settings *s) {
     gs_layout l = {.tp = s->tensor, .pp = s->pipeline};
     const bool of_group = strcmp(option, "sequence") == 0;
@@ -34,7 +34,7 @@ static bool is_without_use(const char *option, const gs_settings *s) {
     return (s->layout && gs_layout_read(s->layout, &l) != GS_OK) || (of_group ? l.tp : l.pp) <= 1;
 }
 
-/* Take the options that are not given from the resumed run, whose state owns their texts. */
+/* Take the options that the command line lacks from the resumed run; its state owns their texts. */
 static gs_status take_up_options(const gs_state *state, const gs_settings *s, const gs_option *options,
                                  int argc, char **argv) {
     for (const gs_run_option *o = gs_run_table; o->name; o++) {
@@ -49,7 +49,7 @@ static gs_status take_up_options(const gs_state *state, const gs_settings *s, co
     return GS_OK;
 }
 
-/* Find a folder's newest intact checkpoint. If there is none, --resume auto, or --checkpoint with the same folder,
+/* Find a folder's newest intact checkpoint. If there is none, --resume auto (or --checkpoint with the same folder)
  * begins a new run, so that a job script can use one command for its first start and for every restart. */
 static gs_status find_checkpoint(gs_settings *s, gs_resumed_run *t) {
     char note[GS_CHECKPOINT_NOTE] = "";

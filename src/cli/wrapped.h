@@ -8,10 +8,10 @@
 
 enum { GS_SCREEN_LEAST = 20, GS_SCREEN_DEFAULT = 80 };
 
-/* The width of a stream's screen in columns: COLUMNS, else the terminal's, else 80; from GS_SCREEN_LEAST to 1000. */
+/* The width of a stream's screen: COLUMNS, else the terminal's, else 80 columns; limited to GS_SCREEN_LEAST .. 1000. */
 int gs_screen_width(FILE *);
 
-/* Print words in lines of 80 columns that begin at `margin`, where the cursor already is; "(default ...)" counts as one
+/* Print words in lines of 80 columns that begin at `margin`; the cursor is already there. "(default ...)" counts as one
  * word. */
 void gs_print_wrapped(int margin, const char *text);
 
@@ -25,7 +25,7 @@ void gs_print_sentence(FILE *, const char *text);
 /* Print a name in `width` columns; a longer name is not cut but gets its own line. */
 void gs_print_name(FILE *, const char *name, int width);
 
-/* Print a line on standard output. Like the next function, it prints no control characters, even from file names. */
+/* Print a line on standard output. Like gs_print_fact, prints no control characters, even from file names. */
 void gs_print_line(const char *format, ...) GS_PRINTF(1, 2);
 
 /* "sync     auto chose ...", wrapped, with further lines at column 9. */

@@ -19,10 +19,10 @@ typedef struct mismatch {
     int kind, number;                   /* as in gs_difference */
     int rank, ranks;                    /* the first rank that shows the difference; how many ranks do */
     const gs_digest_score *of_a, *of_b; /* that rank's score in A; B's score */
-    double passes;                      /* micro-batches per step on each rank of A, by its options */
+    double passes;                      /* micro-batches per step on each rank of A, from A's options */
     double workers;                     /* the workers of A that have samples of their own */
-    gs_sketch mine, right;              /* the differing array: A's (that rank's, if each has it); B's */
-    double ratio;                       /* A's array or number divided by B's; NaN: it is not a multiple */
+    gs_sketch mine, right;              /* the differing array: A's (`rank`'s, if each rank has one); B's */
+    double ratio;                       /* A's array or number divided by B's; NaN: not a multiple of B's */
 } mismatch;
 
 /* Give the difference this cause and this sentence. Returns true, so that its caller can return the call's result. */
@@ -69,7 +69,7 @@ static bool name_left_out(const mismatch *c) {
 typedef bool arrays_of(const mismatch *, int p, gs_sketch *y, gs_sketch *x);
 
 /* Least squares (sums.h) over all parameters: y = factor[0] x[0] + ... + factor[count - 1] x[count - 1]. False if the
- * rest exceeds the share `most` of y, or if the factors are not unique. */
+ * rest is more than the fraction `most` of y, or if the factors are not unique. */
 static bool fit(const mismatch *c, int count, arrays_of *arrays, double most, double *factor) {
     gs_fit fit = {.count = count};
     gs_sketch y, x[GS_FIT_MOST];
@@ -107,7 +107,7 @@ static uint64_t step_of_samples(const mismatch *c) {
 
 static bool name_step_of_samples(const mismatch *c, uint64_t step) {
     const char *cause = "samples of another step", *why = "the loader is in another position";
-    /* doubles, because a damaged record may have so small a batch that no integer holds an epoch's number of steps */
+    /* doubles: a damaged record's batch may be so small that an epoch's number of steps overflows any integer */
     const double batch = gs_digests_number(c->b, "batch"), epoch = ceil((double)c->b->set / batch);
     if (c->a->first > 1 && step == c->step - c->a->first + 1) {
         cause = "data begin again at resume";
@@ -254,7 +254,7 @@ static bool cause_of_y(const mismatch *c) {
     const char *op = c->b->layer[c->number].op;
     if (name_left_out(c)) return true;
     if (strcmp(op, "dropout") == 0) return cause_of_dropout(c);
-    /* The mean of y cannot tell: with any statistics, even those of part of the batch, normalising makes it right. */
+    /* The mean of y reveals nothing: normalising makes it right, even with the statistics of only part of the batch. */
     if (strcmp(op, "batch_norm") == 0 && (c->workers > 1 || c->passes > 1))
         return name(c, "statistics of a part of the batch",
                     "the statistics are those of a rank's own samples or of a micro-batch, not of the batch");
@@ -379,7 +379,7 @@ static bool is_borrowed(const mismatch *c) {
     return false;
 }
 
-/* Rounding varies from element to element, so it leaves the ratio closer to 1 than this. */
+/* Rounding errors vary from element to element, so they leave the ratio closer to 1 than this. */
 static const double SCALED = 5e-4;
 
 static bool cause_of_backward(const mismatch *c, const char *op) {
@@ -423,12 +423,12 @@ static bool cause_of_dx(const mismatch *c) {
                 "backward draws another mask than forward: its random numbers were not restored");
 }
 
-/* ---- the sum of gradients, if the gradients that the ranks add are right ----
+/* ---- the sum of gradients, once each rank's own gradients are known to be right ----
  *
- * Least squares tells which of them are in the sum, and how often: summed dw = c_0 dw_0 + c_1 dw_1 + ..., over the
- * tensors that differ. */
+ * Least squares shows which ranks' gradients are in the sum, and how often: summed dw = c_0 dw_0 + c_1 dw_1 + ..., over
+ * the tensors that differ. */
 
-/* How often the gradient of each rank, or of each pass of each rank, is contained in the sum that c->rank has. */
+/* How often the gradient of each rank, or of each pass of each rank, is contained in c->rank's sum. */
 typedef struct shares {
     bool found;
     int unknowns;
@@ -487,7 +487,7 @@ static bool name_own(const mismatch *c) {
                 differ > 4 ? ", ..." : "");
 }
 
-/* True if all ranks hold the same sum, as they do if it lacks a rank's gradient; sums within groups would differ. */
+/* True if all ranks hold the same sum. They do if that sum lacks a rank's gradient; sums within groups would differ. */
 static bool all_have_the_same(const mismatch *c) {
     gs_sketch other;
     for (int r = 0; r < c->a->workers; r++)
@@ -505,7 +505,7 @@ static const char *ranks_with(const shares *s, double wanted, char *text, size_t
     return text;
 }
 
-/* Matches if the sum contains some ranks' gradients `times` times (0 or 2), and the others' once. */
+/* Matches if the sum contains the gradients of some ranks `times` times (0 or 2), and those of all other ranks once. */
 static bool name_ranks(const mismatch *c, const shares *s, int times, const char *cause) {
     char ranks[300];
     const int count = count_of(s, times);
@@ -606,7 +606,7 @@ static bool cause_of_rate(const mismatch *c) {
         cause = "schedule begins again at resume";
     } else if (of && times > 1 &&
                (fabs((double)of - times * step) <= 0.5 ||
-                fabs((double)of - (times * (step - 1) + 1)) <= 0.5)) { /* step k s, or (s - 1) k + 1 */
+                fabs((double)of - (times * (step - 1) + 1)) <= 0.5)) { /* k s or (s - 1) k + 1 for step s */
         cause = "schedule stepped more than once";
         why = c->passes > 1 ? "advances once for each micro-batch" : "advances once for each rank";
     } else if (of && (of + 1 == c->step || (of == c->step + 1 && c->step >= 2))) {
@@ -736,7 +736,7 @@ static bool name_gone(const mismatch *c) {
                 "earlier gradients are gone: vectors were not restored after step %" PRIu64, c->a->first - 1);
 }
 
-/* True if there is one moment only, as in Lion: m = beta2 m + (1 - beta2) g, uncorrected. Adam's first uses beta1. */
+/* True if there is only one moment, as in Lion: m = beta2 m + (1 - beta2) g, uncorrected. Adam's m uses beta1. */
 static bool has_one_moment(const mismatch *c) {
     const gs_optimizer_ops *ops = optimizer_of(c);
     return ops && !ops->vector[1] && gs_digests_number(c->b, "beta2") > 0;
@@ -747,7 +747,7 @@ static bool cause_of_vector0(const mismatch *c) {
                  of_sgd = gs_digests_number(c->b, "momentum"),
                  beta = gs_digests_number(c->b, has_one_moment(c) ? "beta2" : "beta1"),
                  momentum = of_sgd > 0 ? of_sgd : beta;
-    /* How much the factors of the weights, the gradient and the previous vector exceed the right factors. */
+    /* By how much the factors of the weights, the gradient and the previous vector exceed the right factors. */
     double of[3] = {0, 0, 0};
     gs_sketch x;
     bool before = false;
@@ -775,9 +775,9 @@ static bool cause_of_vector1(const mismatch *c) {
     return name(c, "second moment", "the first moment is right, but the mean of squares is not");
 }
 
-/* ---- updated weights, if the vectors are right ---- */
+/* ---- updated weights, once the vectors are known to be right ---- */
 
-/* The change made by the update, on the first rank that differs: y in A, x[0] in B; x[1]: the weights before it. */
+/* The update's change to the weights on the first rank that differs: y in A, x[0] in B; x[1]: the weights before it. */
 static bool changes(const mismatch *c, int p, gs_sketch *y, gs_sketch *x) {
     if (!gs_digest_of_rank(c->a, c->rank, c->step, GS_DIGEST_updated, p, 0, y) ||
         !gs_digest_of_run(c->b, c->step, GS_DIGEST_updated, p, &x[0]) ||
@@ -898,7 +898,7 @@ static double passes_of(const gs_digests *d) {
     return accumulate > 1 ? accumulate : 1;
 }
 
-/* Get the array or number of both runs, and their ratio. size: each run's number, or its array's sum of squares. */
+/* Get the array or number of both runs, and the ratio A / B. size: each run's number, or its array's sum of squares. */
 static void compare(mismatch *c, double size[2]) {
     if (c->kind >= GS_DIGEST_KINDS_COUNT) {
         size[0] = gs_score_number(c->of_a, c->kind);

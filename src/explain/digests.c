@@ -14,7 +14,7 @@ typedef struct reader {
     gs_digests *run;
     gs_digest_rank *rank;
     const char *path;
-    int of_rank; /* the rank that wrote it; only rank 0's head is read, as all are the same */
+    int of_rank; /* the rank that wrote it; only rank 0's head is read, because all heads are the same */
     size_t line;
     size_t begun;                               /* the number of rows of earlier steps */
     bool scored;                                /* this step's score has been read */
@@ -249,7 +249,7 @@ const char *const gs_digests_deciding[] = {
     "model", "data", "labels", "tokens", "context", "size", "loss", "precision", "batch", "optimizer",
     "momentum", "beta1", "beta2", "epsilon", "weight-decay", "clip", "label-smoothing", "seed", "augment",
     "lr", "lr-rule", "schedule", "final-lr", "warmup", "warmup-steps", "batch-norm",
-    /* the first GS_DIGESTS_EQUAL end here */
+    /* the first GS_DIGESTS_EQUAL options end here */
     "tokenizer", "mean", "std", "load", "epochs", "steps", "base-batch", "exact"};
 
 const char *gs_digests_option(const gs_digests *run, const char *name) {

@@ -15,9 +15,9 @@ typedef struct search {
     bool exact;        /* compare bit for bit; otherwise up to rounding: */
     int bits;          /* the column of `tolerances` */
     bool kinks;        /* the net has relu or max_pool2d */
-    bool divides;      /* the optimiser divides by the gradient's size, as those with two betas do */
-    bool begins_alike; /* both runs begin this step with the same weights, up to SAME, or are exact */
-    double y_apart;    /* the difference of the y compared last; after forward, of the model's outputs */
+    bool divides;      /* the optimiser divides by the gradient's size, as optimisers with two betas do */
+    bool begins_alike; /* both runs are exact, or begin this step with the same weights, up to SAME */
+    double y_apart;    /* the difference of the last y compared; after forward, this is the model's outputs */
     double of_outputs; /* how much y_apart raises the limits in backward; 0 during forward */
     bool excuses; /* a number may be infinite or NaN: both runs skipped the update (f16), or both diverged */
     gs_difference *out;
@@ -52,25 +52,25 @@ gs_status gs_explain_check(const gs_digests *a, const gs_digests *b) {
 /* ---- rounding ----
  *
  * The table says how far rounding separates correct runs without --exact, as a share of the correct array's norm. In
- * relu and max_pool2d rounding may move an input across a kink, and then dx differs by all of dy. In the first steps of
- * the correct runs of tests/faults, in f32 and bf16, y differs by 8e-6 and 0.03, and dx by 0.02 and 0.45.
+ * relu and max_pool2d, rounding may move an input across a kink; its dx then differs by all of dy. In the first steps
+ * of the correct runs of tests/faults, in f32 and bf16, y differs by 8e-6 and 0.03, and dx by 0.02 and 0.45.
  *
  * An update passes one step's rounding on to the next, where it grows without bound (to 3.9 of dx in the third step of
  * resnet20). A step is therefore compared completely only if both runs begin it with the same weights, up to SAME: the
  * step may magnify their difference a hundredfold. In other steps only two kinds of quantities are compared: those that
- * rounding does not reach, and those that follow from others of the same run. The sum follows from what the ranks add,
- * and the weights that forward reads follow from the previous update.
+ * rounding does not reach, and those that follow from other quantities of the same run. The sum follows from what the
+ * ranks add, and the weights that forward reads follow from the previous update.
  *
- * The loss's dy differs by as much as the outputs do. Their rounding grows with their size, but dy does not. With a
- * rate of 1 Adam makes outputs 1,000 times as large as dy, and a rounding error of 1e-6 of the outputs is 1e-3 of dy.
- * After forward the limits therefore rise by OF_OUTPUTS times that share: backward may magnify its input, and four
- * projections give a norm only within a factor of about two. They rise by at most MOST_OF_OUTPUTS: together with
- * GRADIENT's 0.25 this stays below 0.5, the difference of a halved gradient. */
+ * The loss's dy differs by as much as the outputs do. The outputs' rounding grows with their size, but dy does not.
+ * With a learning rate of 1, Adam makes outputs 1,000 times as large as dy, so a rounding error of 1e-6 of the outputs
+ * is 1e-3 of dy. After forward, the limits therefore rise by OF_OUTPUTS times the error as a fraction of dy: backward
+ * may magnify its input, and four projections give a norm only within a factor of about two. The limits rise by at most
+ * MOST_OF_OUTPUTS: added to GRADIENT's 0.25, this stays below 0.5, the difference of a halved gradient. */
 enum { AS_WRITTEN, ROUNDING, ARRAY, GRADIENT };
 
 static const double tolerances[][3] = {
     /* f32, f16, bf16: the precision of products or of messages */
-    [AS_WRITTEN] = {1e-8, 1e-8, 1e-8}, /* rounding in the record */
+    [AS_WRITTEN] = {1e-8, 1e-8, 1e-8}, /* only the rounding of numbers in the record */
     [ROUNDING] = {1e-4, 3e-3, 2e-2},
     [ARRAY] = {1e-4, 1e-2, 0.1},
     [GRADIENT] = {0.25, 0.5, 1}, /* with relu or max_pool2d; otherwise ARRAY applies */
@@ -119,7 +119,7 @@ static void find_rounding(search *s) {
 /* ---- sizes ---- */
 
 /* A tensor much smaller than the others is mostly rounding, so its relative difference may be larger. Its norm
- * therefore counts as at least 1/100 of the norm of all. */
+ * therefore counts as at least 1/100 of the norm of all tensors. */
 static double size_of_all(const search *s, int kind) {
     double squares = 0;
     for (int p = 0; p < s->b->params; p++) {
@@ -145,8 +145,8 @@ static bool begins_alike(const search *s) {
 
 /* ---- what the ranks compute: arrays of samples, and each rank's own dw ---- */
 
-/* If both runs have a reason for numbers that are not finite, such a number in one run is not a difference. Exact runs
- * have the same reason, so there the number must be not finite in both. */
+/* If both runs have a reason for non-finite numbers, such a number in only one run is not a difference. In exact runs
+ * the reason is the same, so a number must be non-finite in both runs or in neither. */
 static bool is_excused(const search *s, double of_a, double of_b) {
     const bool a = isfinite(of_a), b = isfinite(of_b);
     return s->excuses && (s->exact ? !a && !b : !a || !b);
@@ -180,8 +180,8 @@ static bool are_divided_alike(const search *s) {
     return true;
 }
 
-/* Compares an eighth of the batch on one rank or on all ranks; for dw all passes together, because B may have different
- * ones. The norm counts as at least `least`. */
+/* Compares an eighth of the batch on one rank or on all ranks; for dw, compares all passes together, because B's passes
+ * may be different ones. The norm counts as at least `least`. */
 static bool part_differs(const search *s, int kind, int number, int rank, int part, double least) {
     gs_sketch a, b;
     const bool in_a = gs_digest_total(s->a, rank, s->step, kind, number, part, &a),
@@ -232,8 +232,8 @@ static bool computed_differs(search *s, int kind, int number) {
 
 /* ---- arrays of parameters ---- */
 
-/* Replaces B's sum by the sum of what A's ranks add, if B's sum matches what B's ranks add. The rounding of a sum
- * depends on the size of its terms, even if they nearly cancel. */
+/* Replaces B's sum by the sum of what A's ranks add, if B's sum matches what B's ranks add. The rounding error of a sum
+ * depends on the size of its terms, even if the terms nearly cancel. */
 static void own_sum(const search *s, int p, gs_sketch *b) {
     gs_sketch of_a, of_b;
     if (!gs_digest_of_run(s->a, s->step, GS_DIGEST_dw, p, &of_a) ||
@@ -246,7 +246,7 @@ static void own_sum(const search *s, int p, gs_sketch *b) {
     *b = of_a;
 }
 
-/* What A's array should be. False: unknown, because rounding has affected it. */
+/* Sets *b to what A's array should be. False: unknown, because rounding has affected it. */
 static bool reference(const search *s, int kind, int p, gs_sketch *b) {
     if (!s->exact && kind == GS_DIGEST_weight && s->step > s->a->first)
         return gs_digest_of_run(s->a, s->step - 1, GS_DIGEST_updated, p, b);
@@ -255,7 +255,7 @@ static bool reference(const search *s, int kind, int p, gs_sketch *b) {
     return true;
 }
 
-/* A share of the distance that the weights moved in one update, or from B's first step to the step where A resumed. */
+/* A fraction of the distance that the weights moved in one update, or from B's first step until A resumed. */
 static double share_of_way(const search *s, int kind, int p) {
     const bool updated = kind == GS_DIGEST_updated;
     const double share = s->divides ? OF_WAY_DIVIDED
@@ -364,7 +364,7 @@ static bool step_differs(search *s) {
 
 /* ---- all steps ---- */
 
-/* The first step with a number that is not finite, other than steps whose update was skipped (f16); 0: none. */
+/* The first step with a non-finite number, not counting steps whose update was skipped (f16); 0: none. */
 static uint64_t diverged_at(const gs_digests *d) {
     for (uint64_t step = d->first; gs_digest_has_step(d, step); step++)
         for (int r = 0; r < d->workers; r++) {

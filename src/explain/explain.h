@@ -1,13 +1,13 @@
 /* Where two runs that should agree first differ, and why: `gradsum explain A B`.
  *
- * A step is a chain: samples, weights, y of each layer, loss, dx and dw of each layer, their sum, the update. The
- * mistake is in the first link that differs; every later link then differs, too. Therefore the two records are compared
- * in the order of the chain, up to the first difference. Runs with --exact are compared bit for bit, others with one
- * tolerance per quantity (a table in explain.c). The runs may divide a batch among ranks and passes in different ways:
- * parts add up to the whole (train/digest/sketch.h).
+ * A step is a chain: samples, weights, y of each layer, loss, dx and dw of each layer, the sum of dw over ranks, the
+ * update. The mistake is in the first link that differs; every later link then differs, too. Therefore the two records
+ * are compared in the order of the chain, up to the first difference. Runs with --exact are compared bit for bit,
+ * others with one tolerance per quantity (a table in explain.c). The runs may divide a batch among ranks and passes in
+ * different ways: parts add up to the whole (train/digest/sketch.h).
  *
  * Questions about the difference then find its cause (causes.c): is it twice the sum, one rank's gradient, the weights
- * times a constant? Most arrays are linear in others, and least squares answers such questions (sums.h). */
+ * times a constant? Most arrays are linear in others, so least squares answers such questions (sums.h). */
 #pragma once
 
 #include "explain/digests.h"
@@ -33,10 +33,10 @@ enum {
 typedef struct gs_difference {
     uint64_t first, end; /* steps first .. end - 1 were compared and do not differ */
     bool found;
-    bool rounded;   /* the bits of an array differ, if only because of rounding */
+    bool rounded;   /* the bits of an array differ, perhaps only because of rounding */
     uint64_t grown; /* the first step compared only in part, because rounding had grown; 0: none */
-    /* The steps in which A and B diverged: those of their first number that is not finite. 0 unless both diverged and
-     * no difference was found. The comparison ends with the earlier step, where only finite numbers are compared. */
+    /* The steps in which A and B diverged (had a first non-finite number); 0 unless both diverged and no difference was
+     * found. The comparison ends with the earlier of these steps, in which it skips non-finite numbers. */
     uint64_t diverged[2];
     uint64_t step;
     int kind;                      /* a gs_digest_kind, or one of the above */

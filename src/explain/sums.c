@@ -51,7 +51,7 @@ bool gs_digest_of_rank(const gs_digests *d, int rank, uint64_t step, int kind, i
         const gs_sketch *other = adds ? gs_digests_find(d, r, step, kind, param, part) : NULL;
         if (other && other->n < count) gs_sketch_add_scaled(out, 1, other);
     }
-    /* An array held by several ranks counts only once for each member of a tensor group. */
+    /* An array that several ranks hold is added only once for each position in a tensor group. */
     for (int i = 0; i < d->workers && !weight; i++) {
         const int r = (rank + i) % d->workers;
         const gs_sketch *x = added[r % size] ? NULL : gs_digests_find(d, r, step, kind, param, 1);

@@ -1,21 +1,21 @@
-/* Whole quantities, as sums over the parts held by ranks and passes, and which arrays add up to another array. */
+/* Computes whole quantities as sums over the parts of ranks and passes, and finds which arrays sum to another one. */
 #pragma once
 
 #include "explain/digests.h"
 
 enum { GS_ALL_PARTS = -1, GS_ALL_RANKS = -1 };
 
-/* The sum over one part or all parts, of one rank or all ranks. False: there are none. In a pipeline every stage has
- * samples and targets, but only the first stages' samples and last stages' targets count. */
+/* The sum over one part or all parts, of one rank or all ranks. False: there are no such parts. In a pipeline every
+ * stage has samples and targets, but only the first stages' samples and last stages' targets count. */
 bool gs_digest_total(const gs_digests *, int rank, uint64_t step, int kind, int number, int part,
                      gs_sketch *out);
 
 /* True if the rank holds any part of a parameter's array. */
 bool gs_digest_rank_holds(const gs_digests *, int rank, uint64_t step, int kind, int param);
 
-/* A parameter's whole array, as this rank sees it: its own if the rank holds all of it, else the sum of all ranks'
- * parts, or, without --zero, of its tensor group's parts. Weights are those that forward reads; part 1 is a borrowed
- * table. False: the rank has no such weight, or the parts do not make up a whole. */
+/* A parameter's whole array, as this rank sees it: the rank's own array if that is whole, else the sum of the parts of
+ * all ranks (with --zero) or of its tensor group (without). `weight` means the weights that forward reads; part 1 is a
+ * borrowed table. False: the rank has no such weight, or the parts do not make up a whole. */
 bool gs_digest_of_rank(const gs_digests *, int rank, uint64_t step, int kind, int param, int part,
                        gs_sketch *out);
 

@@ -1,9 +1,9 @@
 /* Event files for TensorBoard. A file is a sequence of records:
  *
- *     uint64 length | uint32 crc of these 8 bytes | length bytes | uint32 crc of the latter        all little-endian
+ *     uint64 length | uint32 crc of these 8 bytes | length bytes of data | uint32 crc of this data    all little-endian
  *
  * and each record is an Event of event.proto; the first one holds the file's version. A crc here is CRC-32C
- * (Castagnoli), rotated and shifted by a constant, so that a crc of data that contains crcs is not weak.
+ * (Castagnoli), rotated and increased by a constant, because a plain crc of data that contains crcs is weak.
  *
  * Source: record_writer.h of TensorFlow (tensorflow/core/lib/io).
  */

@@ -8,7 +8,7 @@
 
 /* A number in metrics.jsonl, and the curve that TensorBoard draws from it. */
 typedef struct gs_log_number {
-    const char *key, *tag; /* NULL: the number is absent there */
+    const char *key, *tag; /* NULL: not in metrics.jsonl (key), or no curve (tag) */
     double value;
 } gs_log_number;
 
@@ -41,5 +41,5 @@ void gs_histogram_of(gs_histogram *, const float *x, size_t count, float scale);
 
 /* ---- trace.c: trace.json ---- */
 
-/* Writes parts[rank] of a run that had settings->record. */
+/* Writes parts[rank], recorded by a run with settings->record. */
 gs_status gs_trace_write(const char *path, const gs_worker *rank0, const gs_rank_timeline *parts);

@@ -36,17 +36,17 @@ struct gs_log {
     double bytes_of_data;
     gs_worker *rank0; /* from the start to the end of training */
 
-    /* Training time in seconds is now - `paused`; evaluations do not count. */
+    /* Training time in seconds is gs_seconds() - `paused`; evaluations do not count. */
     double paused;
     double time; /* when the last step ended */
     int epoch;
     uint64_t total;      /* steps in total */
     double last_samples; /* samples of the last step */
 
-    /* summed since the last line: */
+    /* sums since the last line: */
     double since, loss, correct, samples, phase[GS_PHASES];
     uint64_t steps;
-    uint64_t skipped; /* steps among these that skipped the update, in f16 */
+    uint64_t skipped; /* how many of these steps skipped the update (f16) */
     float loss_scale;
 };
 
@@ -295,7 +295,7 @@ static void on_start(void *context, const gs_worker *w) {
     log->memory = memory_of(log);
 }
 
-/* Compute the phases' shares since the last line. False: no step was measured in that time. */
+/* Compute each phase's share of the time since the last line. False: no step was measured since then. */
 static bool take_share(gs_log *log, double share[GS_PHASES]) {
     double sum = 0;
     for (int p = 0; p < GS_PHASES; p++) sum += share[p] = log->rank0->measured.phase[p] - log->phase[p];
@@ -321,7 +321,7 @@ static gs_status write_step_line(const gs_log *log, const double *share) {
         x[n++] = (gs_log_number){"skipped", NULL, (double)log->skipped};
     }
     fprintf(log->metrics, "{\"kind\":\"step\",\"step\":%" PRIu64 ",\"epoch\":%d", w->step, log->epoch);
-    /* without a sum in each step, the line covers only this worker */
+    /* without a sum of gradients in each step, the line covers only this worker */
     if (w->strategy->apart && log->workers > 1) fprintf(log->metrics, ",\"worker\":0");
     add_numbers(log->metrics, x, n);
     if (share) add_share(log->metrics, share);
@@ -357,7 +357,7 @@ static void on_step(void *context, int epoch, uint64_t done, uint64_t of, const 
 /* An evaluation has ended. It began after the run had trained for report->seconds. */
 static void on_test(void *context, const gs_test_report *report) {
     gs_log *log = context;
-    if (report->seconds > log->time) log->time = report->seconds; /* never back, as the clocks differ */
+    if (report->seconds > log->time) log->time = report->seconds; /* never go back: the clocks differ */
     log->paused = gs_seconds() - log->time;
     if (log->next.test) log->next.test(log->next.context, report);
 }
@@ -399,7 +399,7 @@ static gs_status write_epoch_line(const gs_log *log, const gs_epoch_report *r) {
     return gs_events_numbers(log->events, r->steps, x, COUNT);
 }
 
-/* Gradients are shown only if the workers sum them and rank 0 holds all of them. */
+/* Write histograms of gradients only if the workers sum gradients and rank 0 holds all of them. */
 static gs_status write_epoch(gs_log *log, const gs_epoch_report *r) {
     bool shown = !log->rank0->strategy->apart && gs_updates_all(log->rank0) &&
                  !log->rank0->optimizer->ops->overwrites_gradient && log->last_samples > 0;

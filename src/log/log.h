@@ -5,9 +5,9 @@
  *     trace.json        some steps, thread by thread, for Perfetto and chrome://tracing (trace.c)
  *     events.out.tfevents.*   the curves and histograms of weights and gradients, for TensorBoard (events.c)
  *
- * Rank 0 writes all files. It writes line by line, so a killed run loses at most its last moment; the last line may be
- * cut off, and readers must tolerate that. trace.json and run.json are complete or absent, unless the run is killed
- * while writing the end of run.json on a full disk.
+ * Rank 0 writes all files. It writes line by line, so a killed run loses at most its last moment. Readers must tolerate
+ * a last line that is cut off. trace.json and run.json are complete or absent, unless the run is killed while writing
+ * the end of run.json on a full disk.
  *
  * A log never ends a run: when something cannot be written, next->note is called once with a sentence, the log stops,
  * and training continues. */

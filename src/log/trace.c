@@ -87,7 +87,7 @@ static const char *size_text(uint64_t bytes) {
     return text;
 }
 
-/* "send 2.0 kB to 1": the word; the size in bytes, if the span has one; the words before the index. */
+/* "send 2.0 kB to 1": the word, the size in bytes if the span has one, and the words before the index. */
 static const struct {
     const char *category, *word, *of;
     bool sized;
@@ -171,9 +171,9 @@ static void write_memory(writer *w, int rank, const gs_memory_sample *m) {
 
 /* ---- arrows ---- */
 
-/* Write one end of an arrow. An arrow leads from where sending begins to where receiving ends, and each end must lie
- * within a span, not at its very end. The messages of one step between one pair of workers arrive in the order in which
- * they were sent, so both sides count the same arrow number. If spans were lost, an arrow may have only one end. */
+/* Write one end of an arrow, which leads from the start of sending to the end of receiving. Each end must lie within a
+ * span, not at the span's end. The messages of one step between one pair of workers arrive in the order in which they
+ * were sent, so both sides count the same arrow number. If spans were lost, an arrow may have only one end. */
 static void write_arrow_end(writer *w, int rank, const gs_span *s) {
     enum { MOST = 1 << 16 }; /* maximum number of messages between a pair in a step */
     const bool sent = s->kind == GS_SPAN_SEND;

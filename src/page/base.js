@@ -19,7 +19,7 @@ function element(tag, attributes, ...children) {
   return e;
 }
 
-/* An SVG element, made in the same way; it is appended to `parent` if there is one. */
+/* An SVG element with attributes; it is appended to `parent` if there is one. */
 function svg(tag, attributes, parent) {
   const e = document.createElementNS('http://www.w3.org/2000/svg', tag);
   for (const [k, v] of Object.entries(attributes)) e.setAttribute(k, v);

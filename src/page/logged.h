@@ -20,7 +20,7 @@ struct cJSON;
 /* Rows of numbers; a number that is missing from its line, or null there, is NaN. */
 typedef struct gs_logged_table {
     const char *const
-        *column;  /* the columns' names, ended by NULL; "share.sync" is "sync" in the object "share" */
+        *column;  /* the columns' names, NULL-terminated; "share.sync" is "sync" in the object "share" */
     double *cell; /* [row][column] */
     size_t rows, room;
     int columns;

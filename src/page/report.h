@@ -2,7 +2,7 @@
  *
  * Its data are one JSON object, which the scripts report_*.js read:
  *
- *     version    gradsum's
+ *     version    of gradsum
  *     command    [words], if one command made all the runs
  *     runs       [{name, notes: [sentences], about: {run.json},
  *                  steps: {column: [numbers]}, epochs: like steps, workers: [{worker, samples_per_s, share}],

@@ -70,7 +70,7 @@ function lineOf(run, curve, x, column, what, more = {}) {
     { ...edge, data: pairs(curve, x, `${column}_max`), fill: '-1', backgroundColor: pale(run.colour, .16) }];
 }
 
-/* The runs of a sweep differ by orders of magnitude in their steps, so the axis of steps is logarithmic. */
+/* The step counts of a sweep's runs differ by orders of magnitude, so the axis of steps is logarithmic. */
 function curveChart(id, x, y, datasets, digits) {
   const axis = data.sweep && x === 'step' ? { type: 'logarithmic', text: `${UNITS[x]}, logarithmic`, ticks: { callback: (v) => /^[125]0*$/.test(String(v)) ? grouped(v) : null } } :
     { type: 'linear', text: UNITS[x], min: 0, bounds: 'data', ticks: { callback: withoutEnd } };
@@ -119,7 +119,7 @@ function drawCurves() {
   drawSpeed();
 }
 
-/* The speed of single steps varies with other load on the machine, so show medians over windows. */
+/* The speed of individual steps varies with other load on the machine, so show medians over windows. */
 function drawSpeed() {
   const widths = new Set();
   const speed = runs.flatMap((run) => {

@@ -17,12 +17,12 @@ function values(i) {
   return { norm, min, max, some, bars };
 }
 
-/* ---- formulas and words: N workers, P the power of two up to N, E = N - P ---- */
+/* ---- formulas and words: N workers, P the largest power of two up to N, E = N - P ---- */
 
 const N = workers, L = Math.ceil(Math.log2(N)), Q = Math.floor(Math.log2(N)), P = 2 ** Q, E = N - P;
 const fold = E > 0 ? ' + 2' : '', foldMessages = E > 0 ? ' + 2 E' : '';
 
-/* Before the exchange, some workers pass their gradients to partners, which pass the sum back after it. */
+/* Before the exchange, some workers pass their gradients to partners, which pass the sum back afterwards. */
 const folded = {
   before: `<b>Fold in.</b> ${N} is no power of two: ${several(E, 'worker')} hand${E === 1 ? 's' : ''} the gradient to a partner,
     and wait${E === 1 ? 's' : ''}; ${P} workers go on.`,

@@ -1,5 +1,5 @@
-/* A dry run: a worker makes the calls of a run, in order. Its allocations become a plan (predict/memory.h), and the
- * items of a step are recorded (dry_run.h). */
+/* In a dry run, a worker makes the calls of a run, in order. Its allocations become a plan (predict/memory.h), and a
+ * step's items are recorded (dry_run.h). */
 #include "predict/dry_run.h"
 
 #include <stdio.h>
@@ -15,7 +15,7 @@
 #include "train/strategy.h"
 #include "train/worker_report.h"
 
-/* NULL: the worker is in a real run. */
+/* Returns NULL if the worker is in a real run. */
 static gs_dry_run *dry_run_of(const gs_worker *w) {
     return w->settings->dry_run;
 }
@@ -39,8 +39,8 @@ static bool is_called(const gs_layer *net, int i, gs_direction direction) {
     return !net->child[i]->fused && !net->child[i]->other_stage && !ends;
 }
 
-/* Later layers that this one computes too, or that compute nothing, count as part of it. Uncalled layers before the
- * first called one count as part of it. */
+/* Later layers that this layer computes too, or that compute nothing, count as part of this layer. Layers before the
+ * first one called count as part of that first one. */
 static gs_status before_layer(void *context, const gs_layer *l, gs_direction direction, const gs_pass *pass,
                               gs_mem in) {
     const gs_layer *net = l->root;
@@ -104,7 +104,7 @@ static gs_status dry_collective(gs_comm *c, const gs_call *call, const void *in,
     return add_operation(c->state, c, call);
 }
 
-/* Record a sum by its scheme; or, if `sum` is NULL, the collective `call` of `part`. */
+/* Record a sum by its scheme or, if `sum` is NULL, the collective `call` of `part`. */
 static gs_status dry_of_part(gs_comm *c, const gs_comm *part, const gs_call *call, const gs_sync *sum) {
     if (!sum) return add_operation(c->state, part, call);
     const gs_message_lists_key key = {.scheme = sum->scheme, .array = sum->array};
@@ -139,8 +139,8 @@ static gs_status jobs(const gs_worker *w, int room, gs_jobs **out) {
     return room > 0 ? gs_jobs_create_dry(told, dry_run_of(w), out) : gs_jobs_create(0, out);
 }
 
-/* A micro-batch as large as one of the two before it adds nothing to a dry run for memory. It is skipped, unless it is
- * the last of its part or the model is divided into stages. */
+/* A micro-batch of the same size as one of the previous two adds nothing to a dry run for memory, so it is skipped
+ * unless it is the last of its part or the model is divided into stages. */
 static gs_status next_piece(gs_worker *w, const gs_loaded **next) {
     gs_dry_run *r = dry_run_of(w);
     gs_micro_batch *p = &r->loaded.micro_batch;
@@ -175,7 +175,7 @@ static gs_status dry_weights(gs_worker *w) {
     return gs_partition_weights(w, NULL);
 }
 
-/* Run the step after the first `done` steps. Strategies whose workers differ between steps allocate nothing. */
+/* Run the step that follows the first `done` steps. Strategies whose workers differ between steps allocate nothing. */
 static gs_status dry_step(gs_worker *w, uint64_t done) {
     gs_dry_run *r = dry_run_of(w);
     gs_score unused;
@@ -188,8 +188,8 @@ static gs_status dry_step(gs_worker *w, uint64_t done) {
     return w->strategy->apart && status == GS_OK ? gs_update(w, 1) : status;
 }
 
-/* All blocks of a test set are alike except the last, so two per worker suffice. A worker that had one block fewer than
- * the others still has one fewer. */
+/* All blocks of a test set are alike except the last, so two per worker suffice. A worker that has one block fewer than
+ * the others still has one block fewer in the shortened set. */
 static gs_dataset short_test_set(const gs_worker *w) {
     const size_t blocks = (w->test_set->count + w->eval_block - 1) / w->eval_block,
                  replicas = (size_t)w->groups.layout.dp, each = blocks / replicas;
@@ -309,7 +309,7 @@ static gs_status play_step(gs_worker *w, gs_dry_run *r) {
     return r->failed;
 }
 
-/* Run the worker of this rank: as the plan's next worker, or without a plan, for one step. */
+/* Run the worker of this rank: with a plan, as its next worker; without a plan, for one step. */
 static gs_status play(gs_dry_run *r, const gs_settings *given, const gs_dataset *train_set,
                       const gs_dataset *test_set, int threads, int workers, int rank, gs_memory_plan *plan) {
     gs_settings s = *given;

@@ -45,10 +45,10 @@ typedef struct gs_dry_run {
     gs_update_watcher updates;
     gs_loaded loaded; /* the step's latest micro-batch, without samples */
     gs_schedule_position at;
-    size_t known[2], taken; /* sizes of the last two micro-batches of this part, and their number so far */
+    size_t known[2], taken; /* this part's micro-batches: sizes of the last two; how many so far */
 } gs_dry_run;
 
-/* Record the first step of rank `rank` of `workers`, for settled settings. Samples have the shape `in` and `targets`
+/* Record the first step of rank `rank` of `workers`, for resolved settings. Samples have the shape `in` and `targets`
  * targets each. *out must be freed even after an error. Fails as gs_train does before its first step. */
 gs_status gs_dry_run_create(const gs_settings *, gs_shape in, int targets, int workers, int rank,
                             gs_dry_run *out);

@@ -9,8 +9,8 @@
  *     Young's optimum  tau = sqrt(2 delta M)
  *     Daly's optimum   tau = sqrt(2 delta M) (1 + sqrt(delta/2M)/3 + delta/2M/9) - delta    for delta < 2 M, else M
  *
- * Runs are also drawn at random from the seed, failure by failure. A drawn run ends with its work; only the formula
- * includes a final checkpoint.
+ * Runs are also drawn at random from the seed, failure by failure. A drawn run ends when its work is done; only the
+ * formula includes a final checkpoint.
  *
  * Sources: Young, "A first order approximation to the optimum checkpoint interval" (Communications of the ACM 17,
  * 1974); Daly, "A higher order estimate of the optimum checkpoint interval for restart dumps" (Future Generation
@@ -40,11 +40,11 @@ typedef struct gs_failures_cost {
     int runs;
 } gs_failures_cost;
 
-/* The formulas above for a cluster that fails every `mtbf` seconds (interval.c, which lesson 21 replaces): expected
- * time with `every` seconds of work between two checkpoints, and Daly's optimum. */
+/* The formulas above for a cluster that fails every `mtbf` seconds: the expected time with `every` seconds of work
+ * between two checkpoints, and Daly's optimum. They are in interval.c, which lesson 21 replaces. */
 double gs_failures_time(const gs_failures *, double mtbf, double every);
 double gs_failures_daly(double checkpoint, double mtbf);
 
-/* All inputs must be positive, but restart and every may be 0. GS_E_USAGE: the run would hardly ever reach a
- * checkpoint. */
+/* All inputs must be positive, except that `restart` and `every` may be 0. GS_E_USAGE: the run would hardly ever reach
+ * a checkpoint. */
 gs_status gs_failures_expect(const gs_failures *, gs_failures_cost *out);

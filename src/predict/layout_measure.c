@@ -1,11 +1,11 @@
 /* Measures how long the parts of a step take on this machine: layers, and single calls between workers.
  *
- * As many cores are busy as in a run: of the N workers with t threads each, on C cores, min(N, C / t) measure layers at
- * the same time, and all N make the measured calls, in the run's groups, with its schemes, its --link, and its threads
+ * As many cores are busy as in a run. With N workers of t threads each on C cores, min(N, C / t) workers measure layers
+ * at the same time; all N make the measured calls, in the run's groups, with its schemes, its --link, and its threads
  * bound to cores. The times therefore include how workers on one machine slow each other down: they share its memory, a
  * call waits for the last worker, and if threads outnumber cores they take turns. A call beside layers is handed to a
- * thread, as in a run (core/jobs.h): waking this thread and waiting for it takes longer than a short call. Medians over
- * rounds and turns exclude the effect of a few disturbed ones. */
+ * thread, as in a run (core/jobs.h), so that its time includes waking this thread and waiting for it, which takes
+ * longer than a short call. Medians over rounds and turns exclude the effect of a few disturbances. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -79,7 +79,7 @@ static gs_status layers(gs_layout_measured *p, const gs_settings *s, size_t samp
     if (!t) {
         GS_TRY(GS_NEW(t, 1, "the times of layers"));
         t->next = p->times;
-        p->times = t; /* 0 samples until it is measured, so that no search finds it */
+        p->times = t; /* its `samples` stays 0 until it is measured, so that no search finds it */
         crew c = {p, s, samples, at_once(p), &t->times};
         GS_TRY(gs_ranks_run(c.ranks, GS_TIMEOUT, measure_layers, &c));
         t->samples = samples;
@@ -146,7 +146,7 @@ static gs_status call_as_in_a_run(caller *c) {
     return gs_jobs_wait(c->jobs, number);
 }
 
-/* *seconds: per call, the mean of `calls` calls from the common start until the last worker has finished. */
+/* *seconds: mean time per call over `calls` calls, from the common start until the last worker has finished. */
 static gs_status make_round(caller *c, int calls, double *seconds) {
     double start;
     GS_TRY(gs_ranks_begin(c->all, &c->b->measured->settings->link, &start));
@@ -220,7 +220,7 @@ static bool same(const gs_layout_call *a, const gs_layout_call *b) {
            a->background == b->background;
 }
 
-/* A call with more than FLOATS_MOST floats is measured with that many, and its time scaled in proportion. */
+/* A call with more than FLOATS_MOST floats is measured with FLOATS_MOST, and its time is scaled in proportion. */
 static gs_status call(gs_layout_measured *p, const gs_layout_call *wanted, double *seconds) {
     bench b = {.measured = p, .call = *wanted};
     for (size_t i = 0; i < p->calls_known; i++) {

@@ -71,14 +71,14 @@ gs_status gs_layout_share_of(const gs_settings *s, const gs_model *plan, int wor
 
 typedef struct prediction {
     gs_layout_measured *measured;
-    const gs_settings *settings; /* settled */
+    const gs_settings *settings; /* resolved */
     const gs_model *model;
     gs_layout layout;
     double busy;  /* number of workers that take turns on a core or an OpenCL device; at least 1 */
     double batch; /* samples per worker in a step */
     gs_stages pipeline;
     double forward[GS_RUNS], backward[GS_RUNS]; /* per run of layers: the mean over its micro-batches */
-    /* Over all stages: the sum of layers; the largest sum of calls between layers; the longest rest of a step. */
+    /* Over all stages: the total time of layers; the most time in calls between layers; the longest rest of a step. */
     double work, calls, rest;
 } prediction;
 
@@ -91,8 +91,8 @@ typedef struct stage {
 
 /* ---- layers ---- */
 
-/* If workers meet in each layer, all take as long as the slowest. If they meet once, at the end of a step, all wait for
- * the worker on the slowest core, unless workers outnumber cores: they then move from core to core. */
+/* If workers meet in each layer, all take as long as the slowest. If they meet only at the end of a step, all wait for
+ * the worker on the slowest core. If threads outnumber cores, no worker stays on one core, so none is slower. */
 static double slowed_by(const prediction *p, const gs_layer_times *t, int i, bool meets) {
     const gs_layout_measured *m = p->measured;
     if (meets) return t->both[i] > 0 ? t->slowest[i] / t->both[i] : 1;
@@ -230,7 +230,7 @@ static gs_status play(const prediction *p, double *seconds) {
 
 /* ---- a step ---- */
 
-/* Threads per core; or workers per OpenCL device, which only one worker measures at a time. */
+/* Threads per core or, if more, workers per OpenCL device; only one worker measures on such a device at a time. */
 static double turns_taken(const gs_layout_measured *m) {
     const char *devices = m->settings->devices;
     const int named = gs_devices_count(devices);
@@ -338,7 +338,7 @@ static gs_status try_layout(gs_layout_plan *p, const gs_model *m, const gs_layou
     char text[GS_LAYOUT_TEXT];
     const bool sequence = row->sequence;
     gs_settings s = with_layout(p, &row->layout, sequence, text);
-    gs_layout_cost *cost = &p->cost[p->costs]; /* the slot for this row, which may be an earlier one */
+    gs_layout_cost *cost = &p->cost[p->costs]; /* the slot for this row, perhaps an earlier row's */
     gs_status status = check_layout(&s, p->workers);
     if (status == GS_OK && !p->measured) GS_TRY(measure(p)); /* when the first runnable layout is found */
     if (status == GS_OK) status = predict_with_memory(p, &s, m, cost);
@@ -353,7 +353,7 @@ static gs_status try_layout(gs_layout_plan *p, const gs_model *m, const gs_layou
     return GS_OK;
 }
 
-/* List the layouts of pp stages and tp shards, with every possible stage of ZeRO. */
+/* List the layouts with pp stages and tp shards, each with every possible ZeRO stage. */
 static gs_status list_with_zero(gs_layout_plan *p, int pp, int tp, size_t *room) {
     const int dp = p->workers / (pp * tp), sequence = tp > 1 && p->memory.settings.sequence;
     if (p->workers % (pp * tp) != 0) return GS_OK;
@@ -408,7 +408,7 @@ gs_status gs_layout_settled(const gs_settings *settings, int workers, gs_memory_
 gs_status gs_layout_plan_create(const gs_settings *settings, const char *devices, int workers,
                                 gs_layout_tell tell, void *context, gs_layout_plan *p) {
     *p = (gs_layout_plan){.workers = workers, .tell = tell, .context = context};
-    /* If every layout would fail for the same reason, report an error instead of refusing each of them. */
+    /* If every layout would fail for the same reason, report it as an error instead of refusing each layout. */
     GS_TRY(gs_strategy_pipeline.check(settings));
     GS_TRY(settle_data(settings, &p->memory));
     gs_model *m;

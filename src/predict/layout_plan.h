@@ -13,7 +13,7 @@
  *               takes the full time. If workers meet in each layer (T > 1, or batch_norm with global statistics), f is
  *               that of the slowest worker. Replicas that meet only in the sum, each on its own core, take as long as
  *               the one on the slowest core. If passes differ in size, f is their mean
- *     c         threads that take turns on a core, N t / C; or workers on an OpenCL device, if that is more; at least 1
+ *     c         the larger of threads per core, N t / C, and workers per OpenCL device, which take turns; at least 1
  *     g         seconds of a pass: sums and gathers of a tensor group, batch_norm's sums over replicas, and messages
  *               between stages, whose sender and receiver each count half of an exchange. A dry run lists these calls
  *               (predict/dry_run.h); each is measured at its size, by all N workers at once (layout_measure.c)
@@ -22,14 +22,14 @@
  *     sums      seconds of the layout's sums of gradients over replicas: an all-reduce, or reduce-scatters and
  *               all-gathers of ZeRO's units; measured like g. --zero 2 reduce-scatters in each pass, --zero 3 also
  *               gathers, in a thread beside the worker. If this thread has a core (N (t + 1) <= C), only its time
- *               beyond m f counts; otherwise all of it, since it takes a core from a worker. Workers without a thread
+ *               beyond m f counts; else all of it, because it takes a core from a worker. Workers without a thread
  *               (on OpenCL, in a group, with global statistics) make these calls themselves, so all their time counts
  *     update    seconds per parameter, measured, times the worker's parameters; with ZeRO, 1/D of them
  *     data      B / D times the seconds to transfer a sample to the device and, if the loader's thread has no core of
  *               its own, to load it
  *
  *     sent      maximum number of bytes that a worker sends, counted in the dry run as in a run
- *     memory    maximum device memory that a worker needs: a dry run of each layout (predict/memory.h)
+ *     memory    maximum device memory that a worker needs, found by a dry run of each layout (predict/memory.h)
  *
  * Not counted: barriers; waiting for a worker that is late once in a step; copies between the host and devices with
  * their own memory. `gradsum layout --run` shows how far the formulas are from measured steps.
@@ -47,15 +47,15 @@ typedef struct gs_layout_share {
     size_t params;   /* in these layers */
 } gs_layout_share;
 
-/* Find a rank's share, for settled settings and the model `plan`. GS_E_USAGE: the cut is impossible; GS_E_MEMORY. */
+/* Find a rank's share, for resolved settings and the model `plan`. GS_E_USAGE: the cut is impossible; GS_E_MEMORY. */
 gs_status gs_layout_share_of(const gs_settings *, const gs_model *plan, int workers, int rank,
                              gs_layout_share *out);
 
 /* Create the shard of the model `plan` for rank `rank` of a tensor group; must be freed. GS_E_USAGE, GS_E_MEMORY. */
 gs_status gs_layout_tp_model(const gs_settings *, const gs_model *plan, int rank, gs_model **part);
 
-/* Settle the settings for `workers` workers in memory->settings, and open the data, without a run. *plan is the model.
- * *memory must be freed even after an error. Fails as gs_train does. */
+/* Resolve the settings for `workers` workers, store them in memory->settings, and open the data, without a run. *plan
+ * is the model. *memory must be freed even after an error. Fails as gs_train does. */
 gs_status gs_layout_settled(const gs_settings *, int workers, gs_memory_plan *memory, gs_model **plan);
 
 /* The cost of one layout. */
@@ -76,7 +76,7 @@ typedef struct gs_layout_call {
     int ranks;       /* in its group; the other workers make the same call in their groups */
     bool whole;      /* on the comm of all workers; otherwise on a subset (comm/split.h) */
     size_t floats;   /* in the array of all ranks, or in the message */
-    size_t samples;  /* --sequence: number of samples; in each a rank's tokens are contiguous. Else 0 */
+    size_t samples;  /* with --sequence: samples, each with a rank's tokens contiguous; else 0 */
     bool background; /* made by a thread beside the worker, which takes longer */
 } gs_layout_call;
 
@@ -118,12 +118,12 @@ struct gs_layout_measured {
     size_t calls_known, calls_room;
 };
 
-/* Fill in the other members; settings, workers, threads and cores must be set. `source` then measures layers and calls
- * on first use. Takes about a second. Fails as gs_train does with one worker. Free the result even after an error. */
+/* Fill in the other members; settings, workers, threads and cores must be set. Later, `source` measures layers and
+ * calls on first use. Takes about 1 s. Fails as gs_train does with one worker. Free the result even after an error. */
 gs_status gs_layout_measure(gs_layout_measured *, size_t batch);
 void gs_layout_measured_free(gs_layout_measured *);
 
-/* Fill in *out, except memory, for settled settings, the plan of a model and a global batch. If measured times
+/* Given resolved settings, the plan of a model and a global batch, fill in *out except its `memory`. If measured times
  * determine the cut, it is stored in out->cut. */
 gs_status gs_layout_predict(gs_layout_measured *, const gs_settings *, const gs_model *, size_t batch,
                             gs_layout_cost *out);
@@ -139,7 +139,7 @@ typedef struct gs_layout_plan {
     gs_layout_cost *cost; /* layouts that can run and fit, fastest first */
     int costs;
     int too_large;       /* layouts that need more than settings->max_memory */
-    double least;        /* bytes that the smallest of these needs */
+    double least;        /* bytes that the smallest of these layouts needs */
     gs_layout_tell tell; /* may be NULL */
     void *context;
     int layouts; /* number of layouts tried */

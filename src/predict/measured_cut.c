@@ -65,7 +65,7 @@ gs_status gs_cut_settle(gs_run *run, gs_comm *processes) {
     if (processes) GS_TRY(gs_comm_all_reduce(processes, &open, 1, GS_I64, GS_SUM));
     if (open < (processes ? processes->size : 1)) return GS_OK;
     told t;
-    memset(&t, 0, sizeof t); /* including the padding, since all bytes are sent */
+    memset(&t, 0, sizeof t); /* including the padding, because all bytes are sent */
     if (!processes || processes->rank == 0) gs_error_keep(&t.error, measure(run, &t.cut));
     if (processes) GS_TRY(gs_comm_broadcast(processes, &t, sizeof t, GS_U8, 0));
     t.error.message[sizeof t.error.message - 1] = 0;

@@ -18,6 +18,6 @@ gs_status gs_cut_by_times(const gs_settings *, const gs_model *plan, const gs_la
 /* True if the run's cut must be measured, and no check of its settings would fail first. */
 bool gs_cut_is_open(const struct gs_run *);
 
-/* Settle run->settings.pipeline_cut if it is open on all processes. If it is open only on some, the difference is
- * reported later, with all other options (options/agreement.c). processes NULL: there is only this process. */
+/* Set run->settings.pipeline_cut if it is open on all processes. If it is open only on some, the difference is reported
+ * later, with all other options (options/agreement.c). If `processes` is NULL, there is only this process. */
 gs_status gs_cut_settle(struct gs_run *, gs_comm *processes);

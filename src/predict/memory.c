@@ -59,16 +59,16 @@ double gs_memory_most(const gs_memory_plan *p, int *worker) {
 
 /* ---- which settings need less memory ----
  *
- * The rows of one table, by the time they cost, cheapest first. `gradsum memory` lists what each would save, --fit
- * tries them in this order, and a run that --max-memory refuses names those that suffice. A lever changes a copy of the
- * settings, from which another plan is made. To add an option, add a row. */
+ * One table lists the options in increasing order of the time they cost. `gradsum memory` lists what each would save,
+ * --fit tries them in this order, and a run that --max-memory refuses names those that suffice. A row is a lever, which
+ * changes a copy of the settings, from which another plan is made. To add an option, add a row. */
 
 static const double MB = 1e6;
 
 typedef struct lever {
     int listed; /* the number of degrees that gs_memory_options_find tries */
-    /* Set degree 0, 1, ... in *s, each using less memory than the one before, and fill in option, formula and costs.
-     * False: there is no such degree. */
+    /* Set degree 0, 1, ... in *s, and fill in option, formula and costs. Each degree uses less memory than the one
+     * before. False: there is no such degree. */
     bool (*set)(const gs_memory_plan *, int degree, gs_settings *s, gs_memory_option *);
 } lever;
 
@@ -77,7 +77,7 @@ enum { ALL = 100 };
 static const char smaller[] = "smaller products";
 
 /* Compute half of the samples at once, a quarter, and so on. A pipeline cuts the batch into more micro-batches instead.
- * With --exact, a virtual shard computed in several passes would give different bits. */
+ * Not with --exact, because a virtual shard computed in several passes would give different bits. */
 static bool set_micro_batch(const gs_memory_plan *p, int degree, gs_settings *s, gs_memory_option *o) {
     size_t all = 0;
     for (int i = 0; i < p->workers; i++)
@@ -132,7 +132,7 @@ static bool set_zero(const gs_memory_plan *p, int degree, gs_settings *s, gs_mem
     return true;
 }
 
-/* Offload as few kinds of data as suffice, cheapest first (README.md), except kinds already set or refused. */
+/* Each degree offloads another set of kinds of data, cheapest first (README.md); skips kinds set or refused. */
 static bool set_offload(const gs_memory_plan *p, int degree, gs_settings *s, gs_memory_option *o) {
     static const char several[] = "these, except what is there for a moment";
     static const struct {
@@ -188,8 +188,8 @@ static bool set_vectors(const gs_memory_plan *p, int degree, gs_settings *s, gs_
 
 /* ---- the table ---- */
 
-/* Cheapest first, by the time they cost. Smaller micro-batches send no more messages. ZeRO's stages 1 and 2 send as
- * much as an all-reduce, in more messages; stage 3 half as much again. Fetching offloaded memory is mostly hidden
+/* Sorted by their cost in time, cheapest first. Smaller micro-batches send no more messages. ZeRO's stages 1 and 2 send
+ * as much as an all-reduce, in more messages; stage 3 half as much again. Fetching offloaded memory is mostly hidden
  * behind operators. Recomputing takes up to a third more operations. Offloading and recomputing keep every bit. */
 static const lever levers[] = {
     {4, set_micro_batch}, {ALL, set_micro_batches}, {ALL, set_zero},
@@ -197,7 +197,7 @@ static const lever levers[] = {
 };
 enum { LEVERS = sizeof levers / sizeof *levers, FITS = LEVERS - 1 /* --fit never changes the optimiser */ };
 
-/* Bytes of the worker that needs most with these settings; INFINITY: refused. again: as in gs_memory_plan; or NULL. */
+/* The most bytes that a worker needs with these settings; INFINITY: refused. again: as in gs_memory_plan; or NULL. */
 static double peak_with(const gs_memory_plan *plan, const gs_settings *changed, double *again) {
     gs_memory_plan other;
     double most = INFINITY;
@@ -267,7 +267,7 @@ static bool apply(choice *c, gs_settings *s) {
     return true;
 }
 
-/* Move a lever up from degree `from` until the run fits: true. Else set the degree that needs least, if below *now. */
+/* Raise a lever from degree `from` until the run fits (true). Else set the degree that needs least, if below *now. */
 static bool move(choice *c, int lever, int from, double *now) {
     int best = -1;
     for (int degree = from;; degree++) {
@@ -285,8 +285,8 @@ static bool move(choice *c, int lever, int from, double *now) {
     return false;
 }
 
-/* Move the levers in order, cheapest first: as far as necessary, or as far as it helps. Then move the levers before the
- * last one back as far as the run still fits. `before`: the last combination that failed. False: nothing fits. */
+/* Move the levers in order, cheapest first, each as far as necessary or as far as it helps. Then move the levers before
+ * the last one back as far as the run still fits. `before`: the last combination that failed. False: nothing fits. */
 static bool choose(choice *c, char *before, size_t size) {
     double now = gs_memory_most(c->plan, NULL);
     int last = 0;
@@ -316,7 +316,7 @@ static void list_largest(const gs_memory_use *use, char *text, size_t size) {
     }
 }
 
-/* List options that suffice on their own; if none does, those that --fit would combine. */
+/* List the options that suffice on their own; if none does, list those that --fit would combine. */
 static void list_help(choice *c, char *help, size_t size) {
     gs_memory_options list;
     char before[GS_FIT_TEXT];
@@ -352,7 +352,7 @@ static gs_status refuse(choice *c) {
 }
 
 gs_status gs_memory_limit(gs_settings *s) {
-    /* the rest is left to programs, libraries and data sets, which plans do not count */
+    /* the rest is for what plans do not count: programs, libraries and data sets */
     const double share = 0.8;
     const gs_rendezvous *p = s->processes;
     const int processes_here =

@@ -4,8 +4,8 @@
  * A ledger records what a worker allocates: on its device, and on the host for its samples and messages. Not counted:
  * the data set, which a process holds once; the program and its libraries; OpenCL's own memory; a transport's copies of
  * messages under way. These copies depend on which messages coincide, so a plan cannot predict them; a run reports its
- * threads' copies (gs_result.message_copies). To each other worker at most two long messages are under way, and two
- * more that carry shards of sums; in a ring, or between two workers, only one.
+ * threads' copies (gs_result.message_copies). At most two long messages to each other worker are under way, plus two
+ * that carry shards of sums; in a ring or between two workers, only one message.
  */
 #pragma once
 
@@ -22,7 +22,7 @@ typedef struct gs_memory_worker {
     int rank;
     gs_memory_use use[GS_MEMORY_PLACES]; /* at its peak */
     size_t micro_batch;                  /* maximum number of samples computed at once in training */
-    size_t eval_block;                   /* the same in a test */
+    size_t eval_block;                   /* maximum number of samples computed at once in a test */
 } gs_memory_worker;
 
 typedef struct gs_memory_plan {
@@ -53,12 +53,12 @@ gs_status gs_memory_plan_create(const gs_settings *, gs_memory_plan *plan);
 gs_status gs_settings_alone(gs_settings *s, char device[48]);
 void gs_memory_plan_free(gs_memory_plan *);
 
-/* Plan the memory of this process's workers, or with `all` for all workers, assuming that all processes have the same
- * devices. The settings may differ from the run's own. GS_E_USAGE: they do not work together. *plan must be freed even
+/* Plan the memory of this process's workers or, with `all`, of all workers, assuming that all processes have the same
+ * devices. The settings may differ from the run's own. GS_E_USAGE: the settings conflict. *plan must be freed even
  * after an error, and before the run. */
 gs_status gs_run_dry(struct gs_run *, const gs_settings *, bool all, gs_memory_plan *plan);
 
-/* The maximum device memory that any worker needs. *worker (may be NULL): that worker. */
+/* The maximum device memory that any worker needs. *worker is set to that worker; `worker` may be NULL. */
 double gs_memory_most(const gs_memory_plan *, int *worker);
 
 /* ---- which settings need less memory ---- */
@@ -68,7 +68,7 @@ typedef struct gs_memory_option {
     char option[64];    /* "--zero 1" */
     char formula[100];  /* of the saving */
     const char *costs;  /* what it costs in time; NULL: not shown */
-    double saves, peak; /* peak: what that worker then needs */
+    double saves, peak; /* peak: the most that a worker needs after the change */
 } gs_memory_option;
 
 enum { GS_MEMORY_OPTIONS = 24 };
@@ -77,8 +77,8 @@ typedef struct gs_memory_options {
     int count;
 } gs_memory_options;
 
-/* Make a dry run with each option alone, and list first the options that change training at most by rounding, cheapest
- * in time first; then other optimisers. */
+/* Make a dry run with each option alone. List the options that change training at most by rounding, in increasing order
+ * of the time they cost, then other optimisers. */
 void gs_memory_options_find(const gs_memory_plan *, gs_memory_options *);
 
 /* The bytes that a worker holds per parameter, all f32, also as a text: "8 + 4/2". With K optimiser vectors: 4 (2 + K).
@@ -87,11 +87,11 @@ void gs_memory_options_find(const gs_memory_plan *, gs_memory_options *);
  * 8 + 4 K/N; 4 + 4 (1 + K)/N; 4 (2 + K)/N. */
 double gs_memory_bytes_each(const gs_memory_plan *, char *text, size_t size);
 
-/* With settings->fit and workers on CPUs, lower max_memory, or set it if it is 0, to a worker's share of what this
- * process may use (core/usable.h). Other devices' memory is unknown: GS_E_USAGE without max_memory. */
+/* With settings->fit and workers on CPUs, lower max_memory (or set it, if it is 0) to a worker's share of what this
+ * process may use (core/usable.h). The memory of other devices is unknown: GS_E_USAGE if max_memory is 0. */
 gs_status gs_memory_limit(gs_settings *);
 
 /* GS_E_MEMORY: a worker needs more than settings->max_memory. The message names the largest kinds of memory, and
  * options that would suffice, cheapest first. With settings->fit, the cheapest of these are set in *settings instead,
- * *plan becomes the plan with them, and `why` tells the choice and its reason; else `why` is "". size: GS_FIT_TEXT. */
+ * *plan becomes the plan with them, and `why` gives the choice and its reason; else `why` is "". size: GS_FIT_TEXT. */
 gs_status gs_memory_check(gs_settings *, gs_memory_plan *plan, char *why, size_t size);

@@ -31,7 +31,7 @@ typedef struct recorder {
 
 /* ---- the comm ---- */
 
-/* The part that begins at `data`; -1: there is none. */
+/* The part that begins at `data`; -1: no part begins there. */
 static int part_at(const recorder *r, const char *data) {
     const size_t n = (size_t)r->comm.size, short_ones = r->count / n, longer = r->count % n,
                  at = (size_t)(data - r->array) / r->width, all_longer = longer * (short_ones + 1);
@@ -69,7 +69,7 @@ static gs_status record_send(gs_comm *c, const gs_envelope *e, const void *data,
     return record(r, GS_VIRTUAL_SEND, e->peer, part, bytes);
 }
 
-/* The part sent by the peer is as far from the peer as the part that this rank sent last is from this rank. */
+/* The part that the peer sends is as far from the peer as this rank's last sent part is from this rank. */
 static gs_status record_recv(gs_comm *c, const gs_envelope *e, void *data, size_t bytes) {
     recorder *r = c->state;
     (void)data;
@@ -120,7 +120,7 @@ static gs_status record_each(recorder *r, entry *e) {
     return GS_OK;
 }
 
-/* Record how the array is cut. False: not into one part per rank. */
+/* Record how the array is cut. False: it is not cut into one part per rank. */
 static bool cut(recorder *r, entry *e) {
     const gs_message_lists_key *k = &e->key;
     const size_t n = (size_t)k->ranks;
@@ -139,7 +139,7 @@ static bool are_same(const gs_virtual_list *a, const gs_virtual_list *b) {
     return a->moves == b->moves && a->moves > 0 && memcmp(a->move, b->move, a->moves * sizeof *a->move) == 0;
 }
 
-/* Record one list for all ranks if they agree. Compares all ranks, or at least 64, both even and odd ones. */
+/* Record one list for all ranks if their lists agree. Compares all ranks, or at least 64 even and odd ones. */
 static gs_status record_shared(recorder *r, entry *e, bool *shared) {
     enum { ASKED = 64 };
     const int n = e->key.ranks, apart = n < 2 * ASKED ? 1 : (n / ASKED - 1) | 1;

@@ -4,8 +4,8 @@
  * record their arguments. This works for code whose messages do not depend on their contents: all of src/sync/ except
  * `auto`, and all collectives of collectives.c. Buffers hold no data, and nothing is added (gs_transport.added).
  *
- * In a ring all ranks do the same with their neighbours, on chunks (core/shard.h) equally far from their own. They
- * share one list, which counts ranks and chunks relative to the rank, modulo N:
+ * In a ring every rank does the same with its neighbours, on chunks (core/shard.h) equally far from its own. They share
+ * one list, which counts ranks and chunks relative to the rank, modulo N:
  *
  *     ring of 3     send chunk 0 to 1, receive chunk -1 from -1, add it,   send chunk 1 to 1, receive chunk 0 from -1,
  *                   send chunk -1 to 1, receive chunk -2 from -1, add it,  send chunk 0 to 1, receive chunk -1 from -1

@@ -18,7 +18,7 @@
 
 /* Floats in each of triad's three arrays: for the first-level cache, second level, last level, and memory. */
 static const size_t sizes[GS_ROOFLINE_SIZES] = {2 << 10, 32 << 10, 512 << 10, 8 << 20};
-enum { FMA_FLOATS = 1 << 20, TAKES = 5 /* the best counts, since other programs may use the machine */ };
+enum { FMA_FLOATS = 1 << 20, TAKES = 5 /* the best counts, because other programs may use the machine */ };
 
 typedef struct measurement {
     gs_device *device;
@@ -75,7 +75,7 @@ static gs_status measure(measurement *m, double seconds, gs_roofline *out) {
         GS_TRY(best_of(m, triad, each, &one));
         out->bytes[i] = 12.0 * (double)sizes[i];
         out->rate[i] = out->bytes[i] / one;
-        /* on a wide device, launching a small kernel takes longer than its memory traffic: not a limit of memory */
+        /* on a wide device a small kernel's launch takes longer than its memory traffic, so memory is not the limit */
         if (i + 1 < GS_ROOFLINE_SIZES) out->rate[i] = fmax(out->rate[i], out->rate[i + 1]);
     }
     return GS_OK;
@@ -113,7 +113,7 @@ enum { ROW_DATA, ROW_LOSS, ROW_UPDATE, ROWS /* besides the layers */ };
 /* A layer whose calls are timed. */
 typedef struct timed {
     double start, outside; /* of the current call: when it began, and `inside` of the enclosing layer */
-    gs_profile_row *row;   /* NULL: a view, which does nothing */
+    gs_profile_row *row;   /* NULL: the layer is a view, which does nothing */
 } timed;
 
 typedef struct profiler {
@@ -125,14 +125,14 @@ typedef struct profiler {
     gs_comm *comm;
     double seconds;
     void *inputs, *targets; /* of the micro-batch that is used repeatedly */
-    gs_loaded again;        /* this micro-batch, in the size that the schedule asks for */
+    gs_loaded again;        /* this micro-batch, with the size that the schedule requires */
     gs_schedule_position at;
     gs_status (*from_loader)(gs_worker *, const gs_loaded **); /* the worker's own `next` */
     gs_layer_watcher watcher;
     gs_update_watcher updates;
     timed *layer;              /* [layers], by its number */
-    double inside;             /* seconds in layers inside the current one, whose own time is the rest */
-    gs_profile_row *own[ROWS]; /* sums over all steps, until measure_rows divides them by their number */
+    double inside;             /* seconds in layers inside the current one, which itself takes the rest */
+    gs_profile_row *own[ROWS]; /* sums over all steps, until measure_rows turns them into means */
     double mark;
     double waited;               /* seconds waited for the loader before `steps` began */
     double count, took, samples; /* of `steps`: number of steps, seconds, samples */
@@ -201,7 +201,7 @@ static gs_status before(void *context, const gs_layer *l, gs_direction direction
     const double pixels = (double)pass->n * (double)gs_shape_size(l->in),
                  outputs = 4 * (double)pass->n * (double)gs_shape_size(l->out);
     GS_TRY(p->worker.device->ops->finish(p->worker.device));
-    /* bytes: read and written once on the way to the device, then read again, and written as floats */
+    /* 7 bytes per pixel: read and written on the way to the device (2), read again (1), and written as a float (4) */
     if (l == l->root && direction == GS_FORWARD)
         GS_TRY(part_ends(p, ROW_DATA, GS_FORWARD, 2 * pixels, 7 * pixels));
     if (l == l->root && direction == GS_BACKWARD) GS_TRY(part_ends(p, ROW_LOSS, GS_FORWARD, 0, 4 * outputs));
@@ -228,7 +228,7 @@ static gs_status after(void *context, const gs_layer *l, gs_direction direction,
     return GS_OK;
 }
 
-/* The update's time counts from the end of the model's backward, and includes a search for the largest gradient. */
+/* The update's time is counted from the end of the model's backward; it includes a search for the largest gradient. */
 static gs_status after_update(void *context, const gs_optimizer *o, size_t first, size_t count) {
     (void)first;
     return part_ends(context, ROW_UPDATE, GS_BACKWARD, o->ops->flops * (double)count,

@@ -17,7 +17,7 @@
 const char *const gs_simulated_kinds[GS_SIM_KINDS] = {"pause", "forward", "backward",
                                                       "sum",   "message", "update"};
 
-enum { STEPS_MOST = 8 /* maximum, until two take equally long */ };
+enum { STEPS_MOST = 8 /* maximum number of steps until two take equally long */ };
 static const double SAME = 1e-6; /* as a fraction of a step */
 
 /* ---- settings ---- */
@@ -358,7 +358,7 @@ static gs_status make_step(run *r, int step) {
     return GS_OK;
 }
 
-/* True if all workers end this step at the same time, so that the next one begins as this one did. */
+/* True if all workers end this step at the same time, so that the next step begins like this one. */
 static bool ended_together(const run *r) {
     const gs_virtual_account *a = gs_virtual_accounts(r->virtual);
     double first = INFINITY, last = 0;
@@ -385,7 +385,7 @@ static gs_status make_steps(run *r) {
 
 static void summarise_steps(run *r) {
     gs_simulated *o = r->out;
-    /* All workers begin the first step together, so its time may differ. With pauses, it counts like the others. */
+    /* All workers begin the first step together, so its time may differ. With pauses, it counts nevertheless. */
     const int skip = o->steps > 1 && r->sim->settings.jitter.count == 0;
     double *times = r->step + skip;
     const int count = o->steps - skip;
@@ -406,7 +406,7 @@ static void find_busiest(run *r, double from, double to) {
             o->busiest = h;
             o->busiest_in = in;
         }
-    /* If the sums of two steps overlap, a line has only a step's time for the sums of one step. */
+    /* If the sums of consecutive steps overlap, a line has only the duration of one step for each step's sums. */
     const double time = fmin(to - from, o->step);
     o->busy = time > 0 ? fmin(1, most / time) : 0;
 }

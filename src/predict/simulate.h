@@ -15,7 +15,7 @@
  * first one, and none has more samples than another. batch_norm's statistics are local. The batch grows with the
  * workers: each computes the same number of samples.
  *
- * Each worker has its own core. Not counted: a core's time for handling messages, loading, memory, and switches between
+ * Each worker has its own core. Not counted: the time a core spends on messages; loading; memory; the switches between
  * hosts, which carry any number of messages between different pairs.
  *
  * Steps are executed until two consecutive ones take equally long: a parameter server answers its workers sequentially,
@@ -93,15 +93,15 @@ typedef struct gs_simulated {
     double compute; /* of the worker that computes longest, without pauses */
     double communication; /* seconds in sums and messages, including waits: the maximum over all workers */
     double exposed;       /* step - compute, at least 0 */
-    double speed_up, efficiency; /* N x compute of a whole model / step; this / N */
+    double speed_up, efficiency; /* N x compute of a whole model / step; speed_up / N */
     double sent_most;            /* maximum number of bytes that a worker sends */
     double between, inside;      /* bytes from all workers, to other hosts and within their own */
     double formula; /* seconds of the sums by the scheme's formula; NAN: no formula, or a layout */
     int buckets;
     int busiest;     /* the host with the busiest line */
     bool busiest_in; /* whether this line leads into the host */
-    /* The fraction of time that this line is busy, from the start of the first sum to the end of the last one; or in a
-     * step, if that is shorter, since the sums of two steps may overlap. */
+    /* The fraction of time for which this line is busy, measured from the start of the first sum to the end of the last
+     * one or over a step, whichever is shorter, because the sums of two steps may overlap. */
     double busy;
     char bottleneck[200]; /* a sentence */
     gs_simulated_span *span;

@@ -1,10 +1,10 @@
 /* Measures the times of a model's layers (children of the outermost sequence): forward and backward of one micro-batch.
  *
- * The whole model runs forward and backward repeatedly, on a device opened for this purpose, with random images (or for
- * text, its first token only). The clock is read around each layer, after the device has finished. After one warm-up
- * turn, 5 to 50 turns are measured, about 5 ms per layer. Each layer's median counts, so that a few disturbed turns
- * have no effect. Meanwhile the device holds weights and gradients of the whole model, and the activations of one
- * micro-batch.
+ * The whole model runs forward and backward repeatedly, on a device opened for this purpose, with random images (or,
+ * for text, only the vocabulary's first token). The clock is read around each layer, after the device has finished.
+ * After one warm-up turn, 5 to 50 turns are measured, about 5 ms per layer. Each layer's median counts, so that a few
+ * disturbed turns have no effect. Meanwhile the device holds weights and gradients of the whole model, and the
+ * activations of one micro-batch.
  *
  * The cores of a machine share its memory and some of its caches: a core is slower while others are busy. Several
  * threads (peers) can therefore measure the same layers at the same time. They begin each layer's forward and backward

@@ -74,7 +74,7 @@ static int choose_size(const gs_launch *l, bool exact, int survivors, int vacant
     return size < l->elastic_min ? 0 : size;
 }
 
-/* Number the ranks: survivors in their old order, then new processes in vacant slots. *kept: how many survive. */
+/* Renumber the ranks: survivors in their old order, then new processes in vacant slots. *kept: how many survive. */
 static void renumber(gs_launch_processes *p, int size, int *kept) {
     int before[GS_LAUNCH_MOST], next = 0;
     memcpy(before, p->rank, sizeof before);
@@ -108,7 +108,7 @@ static void say_generation(const char *lost, int generation, int size, int kept,
     gs_tell("launch", "%s", text);
 }
 
-/* Why the survivors may not continue; NULL: they may. */
+/* Why the survivors cannot continue; NULL: they can. */
 static const char *why_not(const gs_elastic *e, const gs_launch_processes *p, bool idle, int size) {
     if (e->lost >= 0 && gs_launch_blame_of(p->child[e->lost].status) == GS_BLAME_USAGE)
         return "wrong usage would fail again";
@@ -116,8 +116,8 @@ static const char *why_not(const gs_elastic *e, const gs_launch_processes *p, bo
     return size == 0 ? "they are too few" : NULL;
 }
 
-/* Appends "rank 1 was killed by signal 9 (Killed), rank 2 hangs: ...": first the rank to blame, then all other ranks
- * except those that ended by themselves because of its loss. */
+/* Appends "rank 1 was killed by signal 9 (Killed), rank 2 hangs: ...": first the rank to blame, then all others except
+ * ranks that ended by themselves because it was lost. */
 void gs_elastic_append_lost(const gs_elastic *e, const gs_launch_processes *p, char *text, size_t size) {
     if (e->lost >= 0) gs_launch_append_end(p, e->lost, text, size);
     for (int i = 0; i < p->launch->size && e->lost >= 0; i++) {

@@ -27,10 +27,10 @@
 #include <unistd.h>
 
 /* Normally the other processes notice a failure and end, and each reports what it saw. GRACE is the time in seconds
- * until the launcher sends them SIGTERM, and from then until it kills them. */
+ * until the launcher sends them SIGTERM, and also the time from then until it kills them. */
 static const double GRACE = 2;
 
-static const double GRACE_STOP = 10; /* after Ctrl-C, while they finish a step and save */
+static const double GRACE_STOP = 10; /* after Ctrl-C, while the processes finish a step and save */
 
 static const double LOOK = 0.25; /* seconds between looks; gs_awake_seconds requires less than 0.5 */
 
@@ -218,7 +218,7 @@ static void note_failure(gs_attempt *a, int slot) {
 }
 
 /* SIGTERM has no effect on a stopped process, so if only stopped processes are left, kill them at once. After Ctrl-C,
- * wait for the time-out first, because a process may be stopped only briefly. */
+ * wait for the time-out first, because a process might be stopped only briefly. */
 static void look_for_stopped(gs_attempt *a) {
     const gs_launch_processes *p = &a->processes;
     if (p->running == 0 || (a->failed < 0 && !a->stopped_by) || a->next_signal != SIGTERM) return;
@@ -230,7 +230,7 @@ static void look_for_stopped(gs_attempt *a) {
     plan_signal(a, SIGKILL, 0);
 }
 
-/* Ranks that have ended wait for no one, so only the launcher notices a rank stopped while it is saving or exiting. */
+/* Ranks that have ended wait for no one, so only the launcher notices a rank stopped while saving or exiting. */
 static void look_for_hanging(gs_attempt *a) {
     gs_launch_processes *p = &a->processes;
     const double now = gs_awake_seconds();
@@ -419,7 +419,7 @@ static int describe_failure(const gs_attempt *a, char *text, size_t size) {
     return slot;
 }
 
-/* The signal N on which a rank ended in an orderly way, with exit status 128 + N, or 0. For SIGPIPE see output.c. */
+/* The signal N that made a rank end in an orderly way, with exit status 128 + N; 0: none. For SIGPIPE see output.c. */
 static int stopped_itself(const gs_attempt *a) {
     for (int i = 0; i < a->processes.launch->size && !a->told; i++) {
         const int status = a->processes.child[i].status;
@@ -544,7 +544,7 @@ static char *find_checkpoint(const gs_restarts *r, const char *folder) {
 }
 
 /* Prepare the next attempt; false: there is none. Appends to the failure's text where the attempt resumes, "; restart 1
- * of 3: it goes on after step 40 (...)", or why there is none. Without --restarts, appends nothing. */
+ * of 3: it goes on after step 40 (...)", or why there is no next attempt. Without --restarts, appends nothing. */
 static bool plan_restart(gs_restarts *r, const gs_attempt *a, char text[SAID]) {
     const bool stepped = atomic_load(&a->processes.shared->stepped) > 0;
     const char *folder = gs_launch_option(r->first, "--checkpoint"), *no = why_not_again(r, a, stepped);

@@ -29,24 +29,24 @@ typedef struct gs_launch {
 /* Start the processes, wait for them, and return the exit status of `gradsum launch`: 0 if all exited with 0, 2 if
  * wrong usage is to blame, 128 + N if signal N stopped them, else 1, with one message on standard error. When one
  * process fails, the others are stopped, and all restart if launch->restarts allows it; an elastic launch continues
- * without the failed one. A rank that stays stopped (SIGSTOP) for longer than the time-out after another rank has ended
- * counts as failed; if the launch was asked to stop, such a rank is killed then. */
+ * without the failed one. Once another rank has ended, a rank that stays stopped (SIGSTOP) for longer than the time-out
+ * counts as failed; if the launch was asked to stop, that rank is killed. */
 int gs_launch_run(const gs_launch *);
 
-/* Block a launch's signals, and SIGCHLD, for sigtimedwait on *waited. Ignored signals (nohup) stay ignored. *before:
- * the signal mask to restore in the processes that are started. */
+/* Block the signals that a launch handles, and SIGCHLD, so that it can call sigtimedwait on *waited. Ignored signals
+ * (nohup) stay ignored. *before: the signal mask to restore in the processes that are started. */
 void gs_launch_take_signals(sigset_t *waited, sigset_t *before);
 
-/* In a new process, before exec: arrange to end with the launcher, and restore the signal mask. The process gets its
- * own process group, so that Ctrl-C reaches only the launcher, which passes it on, and no process receives it twice.
- * Some terminals would stop background groups that write (SIGTTOU), so SIGTTOU is ignored. */
+/* In a new process, before exec: arrange for it to end when the launcher does, and restore the signal mask. The process
+ * gets its own process group, so that Ctrl-C reaches only the launcher, which passes it on, and no process receives it
+ * twice. Some terminals would stop background groups that write (SIGTTOU), so SIGTTOU is ignored. */
 void gs_launch_begin_child(pid_t launcher, const sigset_t *before);
 
-/* Stop now, because sigtimedwait returned SIGTSTP, and continue on SIGCONT. Returns at once in a process group that no
- * shell watches: there, SIGTSTP stops no process. */
+/* Call this when sigtimedwait has returned SIGTSTP: stop, and continue on SIGCONT. Returns at once in a process group
+ * that no shell watches, because SIGTSTP stops no process there. */
 void gs_launch_suspend(void);
 
-/* Bytes that a launch with --hosts writes to the launches it started: their ranks stop, as on Ctrl-Z, or continue. */
+/* Bytes by which a launch with --hosts makes the launches it started stop (as on Ctrl-Z) or continue their ranks. */
 enum { GS_LAUNCH_SUSPEND = 'z', GS_LAUNCH_RESUME = 'c' };
 
 /* ---- hosts.c ---- */
@@ -59,8 +59,8 @@ int gs_launch_hosts(const gs_launch *);
 
 struct gs_store_server;
 
-/* Where the processes meet: a new folder, which the last process to arrive removes unless it contains something else,
- * so nothing is left behind even if the launcher is killed; or a tcp store, run by the launcher of node rank 0. */
+/* Where the processes meet: a tcp store, run by the launcher of node rank 0, or a new folder. The last process to
+ * arrive removes the folder unless it contains something else, so nothing remains even if the launcher is killed. */
 typedef struct gs_launch_rendezvous {
     char where[GS_LAUNCH_WHERE];    /* for GRADSUM_RENDEZVOUS */
     bool own_folder;                /* the folder was made for this launch only */
@@ -72,7 +72,7 @@ gs_status gs_launch_rendezvous_create(const gs_launch *, gs_launch_rendezvous *)
 
 /* Call it when all processes have ended. Removes the launch's own folder with its contents; ends the store and reports
  * strangers that connected. If several launches share the folder and not all ranks have met, leaves a note there that
- * this launch's ranks need nothing more. awaited: after a failure, give other nodes a moment to learn of it. */
+ * this launch's ranks no longer need it. awaited: after a failure, give other nodes a moment to learn of it. */
 void gs_launch_rendezvous_remove(gs_launch_rendezvous *, const gs_launch *, bool met, bool awaited);
 
 /* Set this process's environment to that of local rank `rank`. GS_E_MEMORY. */
@@ -88,7 +88,7 @@ const char *gs_launch_option(const gs_launch *, const char *name);
  * default. */
 double gs_launch_timeout(const gs_launch *);
 
-/* The processes of mpirun would share PoCL's cache: give this process its own cache, if a folder can be found. */
+/* Processes started by mpirun would share PoCL's cache, so give this process its own if a folder can be found. */
 void gs_launch_cache_under_mpirun(void);
 
 /* ---- launch.c: the running processes, for elastic.c ---- */
@@ -121,8 +121,8 @@ void gs_launch_note_hanging(gs_launch_child *);
 /* Append "rank 2 was killed by signal 9 (Killed)", or "rank 2 hangs: process 4711 is stopped". */
 void gs_launch_append_end(const gs_launch_processes *, int slot, char *text, size_t size);
 
-/* How likely a wait status is to be the cause, in ascending order: a rank that merely exits may have lost one that was
- * killed or that ended for wrong usage. */
+/* Kinds of wait status, the least likely cause of a failure first: a rank that merely exits may have done so because it
+ * lost a rank that was killed or that ended for wrong usage. */
 typedef enum gs_launch_blame { GS_BLAME_EXIT, GS_BLAME_KILLED, GS_BLAME_USAGE } gs_launch_blame;
 gs_launch_blame gs_launch_blame_of(int status);
 
@@ -132,8 +132,8 @@ typedef struct gs_elastic {
     double lost_at;                  /* when the generation's first loss was noticed; 0: no loss */
     int lost;                        /* the slot to blame for the losses; -1: unknown */
     bool idle;                       /* the previous generation completed no step */
-    bool regrouped;                  /* this is not the first generation, */
-    gs_launch_rendezvous rendezvous; /* and this is its own rendezvous */
+    bool regrouped;                  /* the current generation is not the first, */
+    gs_launch_rendezvous rendezvous; /* and this is that generation's rendezvous */
 } gs_elastic;
 
 typedef enum gs_elastic_state {

@@ -85,7 +85,7 @@ void gs_shared_begin_generation(gs_shared *s, int size, const int *rank, const c
     s->size = size;
     for (int i = 0; i < GS_LAUNCH_MOST; i++) s->slot[i].rank = rank[i];
     snprintf(s->where, sizeof s->where, "%s", where);
-    atomic_fetch_add(&s->generation, 1); /* last: a process that sees it finds the rest complete */
+    atomic_fetch_add(&s->generation, 1); /* last: whoever sees the new number finds the rest complete */
 }
 
 /* ---- a process ---- */

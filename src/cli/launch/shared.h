@@ -2,11 +2,11 @@
  *
  *     process                                              launcher
  *     has met all others; has done a step    ->
- *     why it fails                           ->            its last line is the diagnosis
+ *     why it fails                           ->            prints it as its last line
  *     has lost a rank, and asks              ->            waits until each process has asked or ended
  *     continues as rank R of N, or ends      <-            the next generation: each rank, and the rendezvous
  *
- * Generations count from 1. The memory is a memfd, so it cannot be left behind.
+ * Generations are numbered from 1. The memory is a memfd, so it cannot be left behind.
  */
 #pragma once
 
@@ -56,8 +56,8 @@ bool gs_shared_set_environment(const gs_shared *, int slot);
 /* True if the process of this slot has reported why it fails. */
 bool gs_shared_has_reported(const gs_shared *, int slot);
 
-/* Returns the first report of a cause; if there is none, the first report of a lost peer (GS_E_PEER); else the first
- * one by a rank that was stopped. NULL: there are no reports. */
+/* Returns the first report of a cause; if there is none, the first report of a lost peer (GS_E_PEER); if there is none
+ * of these either, the first report by a rank that was stopped. NULL: there are no reports. */
 const gs_launch_report *gs_shared_cause(const gs_shared *);
 
 /* True if the process of this slot has asked for the next generation. */
@@ -68,7 +68,7 @@ void gs_shared_begin_generation(gs_shared *, int size, const int *rank, const ch
 
 /* ---- a process; these functions do nothing in a process that was not started by a launch ---- */
 
-/* Report why this process fails. *said: true if another process has already reported the same reason, or, if this one
+/* Report why this process fails. *said: true if another process has reported the same reason before or, if this process
  * was stopped, any reason. False: there is no launcher. */
 bool gs_launch_report_failure(gs_status, const char *message, bool *said);
 
@@ -78,11 +78,11 @@ void gs_launch_note_joined(void);
 /* Record that rank 0 has completed a step. */
 void gs_launch_note_step(void);
 
-/* This process's generation in an elastic launch; 0: it was not started by one. */
+/* This process's generation in an elastic launch; 0: no elastic launch started it. */
 int gs_launch_generation(void);
 
 typedef enum gs_launch_answer { GS_LAUNCH_ENDS, GS_LAUNCH_GOES_ON, GS_LAUNCH_LETS_GO } gs_launch_answer;
 
-/* This process has lost a rank: wait for the next generation. GS_LAUNCH_GOES_ON: *r is this process's rendezvous in it,
- * with static strings. exact: continue with 1, 2, 4 or 8 ranks, as --exact requires. */
+/* This process has lost a rank: wait for the next generation. GS_LAUNCH_GOES_ON: *r is this process's rendezvous in
+ * that generation; its strings are static. exact: continue with 1, 2, 4 or 8 ranks, as --exact requires. */
 gs_launch_answer gs_launch_next_generation(gs_rendezvous *r, bool exact);

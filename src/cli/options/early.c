@@ -126,7 +126,7 @@ static void before_libraries(int argc, char **argv, char **environment) {
 __attribute__((section(".preinit_array"), used)) static void (*const first)(int, char **,
                                                                             char **) = before_libraries;
 
-/* The program's constructors run after those of all libraries. A C library other than glibc may not call
+/* The program's constructors run after those of all libraries. C libraries other than glibc might not call
  * before_libraries. */
 __attribute__((constructor)) static void after_libraries(void) {
     if (!begun) return;

@@ -69,7 +69,7 @@ static gs_status look_for_help(int argc, char **argv, bool *help) {
     return GS_OK;
 }
 
-/* Reject options that are two names of one setting, such as --device and --devices. */
+/* Reject two options that are names of the same setting, such as --device and --devices. */
 static gs_status check_given(const gs_option *options, const bool *given) {
     for (size_t i = 0; options[i].name; i++)
         for (size_t j = 0; j < i; j++)
@@ -147,7 +147,7 @@ static const char *text_of(const gs_option *options, const char *name) {
     return o && o->kind == GS_OPTION_TEXT ? *(const char *const *)o->value : NULL;
 }
 
-/* Besides the general checks of outputs (io/file.h): no output may overwrite the input data; folders need names. */
+/* Beyond the general checks of outputs (io/file.h): no output may overwrite the input data; folders need names. */
 static gs_status check_outputs(const gs_option *options) {
     static const char *const outputs[] = {"out", "report", "save"}, text[] = "text:";
     static const char *const folders[] = {"log", "digest", "checkpoint"};
@@ -231,7 +231,7 @@ int gs_exit_status(const char *command, gs_status status) {
     bool usage = status == GS_E_USAGE || status == GS_E_MODEL, said;
     if (status == GS_OK) return GS_EXIT_OK;
     snprintf(why, sizeof why, "%s", gs_message());
-    /* A launcher ends its other processes. Ranks on other nodes, or started by hand, wait for this one: notify them. */
+    /* A launcher ends its other processes. Ranks on other nodes or started by hand would wait: notify them. */
     bool told = gs_launch_report_failure(status, why, &said);
     fflush(stdout);
     gs_show_activity(NULL, 0, NULL);

@@ -23,7 +23,7 @@
 typedef enum kind { PIPELINE, TENSOR, ZERO } kind;
 
 typedef struct traced {
-    gs_settings settings; /* settled: every option has its final value */
+    gs_settings settings; /* resolved: every option has its final value */
     kind kind;
     gs_layout layout;
     char name[GS_LAYOUT_TEXT]; /* "pp2" */
@@ -105,7 +105,7 @@ static void widen(const traced *l, gs_span_kind kind, int index, double *from, d
         }
 }
 
-/* Run the steps of the settled `settings`, as train does, and keep the trace of the last one. Free *l even after a
+/* Run the steps of the resolved `settings`, as train does, and keep the trace of the last one. Free *l even after a
  * failure. Fails like gs_train; GS_E_USAGE: every worker holds the whole model. */
 static gs_status create(const gs_settings *settings, int workers, traced *l) {
     *l = (traced){.settings = *settings, .workers = workers};
@@ -204,7 +204,7 @@ static const char *place_text(const gs_layout *l, int rank, char text[PLACE]) {
     return text;
 }
 
-/* The number of tokens in a sequence, 0 without --sequence. Part r holds *each of them, from r * *each on. */
+/* The number of tokens in a sequence, 0 without --sequence. Part r holds *each of them, beginning at r * *each. */
 static int tokens_of(const traced *l, int *each) {
     const int layers = l->divided ? (int)gs_layer_count(l->divided->net) : 0;
     for (int i = 0; i < layers; i++)
@@ -797,8 +797,8 @@ static void fill_in(wish *w, int argc, char **argv) {
     }
 }
 
-/* The number of workers with which a settled layout is shown: `given`, else the number of devices, else what the layout
- * needs; 2 for ZeRO alone. */
+/* The number of workers with which a resolved layout is shown: `given`, else the number of devices, else what the
+ * layout needs; 2 for ZeRO alone. */
 static int workers_of(const gs_settings *s, int given) {
     const int named = gs_devices_count(s->devices), stages = s->pipeline > 1 ? s->pipeline : 1,
               parts = s->tensor > 1 ? s->tensor : 1;

@@ -105,7 +105,7 @@ static cJSON *number(double x) {
 
 /* ---- rows ---- */
 
-/* The row's number; a new row is added. -1: no memory. */
+/* The number of the row with these values, which is added if it is new. -1: no memory. */
 static int row_of(page *p, const gs_step_part *x) {
     for (int i = 0; i < p->rows; i++)
         if (p->row[i].first == x->first && p->row[i].count == x->count && p->row[i].workers == x->workers)
@@ -183,7 +183,7 @@ static void add_message(page *p, cJSON *messages, const gs_step_record *t, const
     cJSON_AddItemToArray(messages, m);
 }
 
-/* Add every sender's first message, then their second messages, and so on: these could travel at the same time. */
+/* Add every sender's first message, then every second one, and so on: each such set could travel at the same time. */
 static void add_messages(page *p, cJSON *messages, const gs_step_record *t) {
     int left = 0;
     for (int i = 0; i < t->count; i++) left += t->events[i].to >= 0;

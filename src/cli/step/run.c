@@ -77,7 +77,7 @@ static int cut(const float *data, size_t first, size_t count, gs_step_part *part
     return n;
 }
 
-/* Does nothing after a failure to record an event, which w->status holds. */
+/* Does nothing once recording an event has failed; w->status then holds the error. */
 static void record(worker *w, int round, int from, int to, size_t first, size_t count, const float *data) {
     if (w->status != GS_OK) return;
     gs_step_event e = {.round = round, .from = from, .to = to, .place = w->sent};

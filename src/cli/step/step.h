@@ -3,7 +3,7 @@
  * Worker r starts with 2^r in every element, so each sum shows which gradients it contains: 5 = 2^0 + 2^2 is the sum of
  * workers 0 and 2. The record contains only messages that a scheme actually sends.
  *
- *     run.c        runs a scheme over threads, records it, and finds the chunks into which it cuts the array
+ *     run.c        runs a scheme over threads, records it, and finds the chunks into which the scheme cuts the array
  *     page.c       a page (-o) of all schemes, with the gradients from a real step of a model
  *     layout.c     a step of a pipeline, of ZeRO or of tensor parallelism
  */
@@ -41,7 +41,7 @@ typedef struct gs_step_record {
     const gs_sync_scheme *scheme; /* the scheme used, which `auto` may have chosen */
     char why[200];                /* like gs_sync.why */
     int rounds;
-    bool watched; /* messages were recorded; if not, a library sends its own, or none are sent */
+    bool watched; /* messages were recorded; false: a library sends its own, or none are sent */
     bool correct; /* every worker ended with the sum of all gradients */
     gs_sync_cost counted[GS_STEP_WORKERS];
     gs_step_event *events; /* sorted by round; in a round, first the messages, then the arrays by worker */
@@ -60,7 +60,7 @@ static inline gs_sync_array gs_step_array(const gs_step_record *step) {
     return (gs_sync_array){step->size, step->wire, 0};
 }
 
-/* True if the counts equal the formulas or there are no formulas. */
+/* True if the counts equal those of the formulas, or if there are no formulas. */
 bool gs_step_counts_agree(const gs_step_record *);
 
 /* The index of the chunk that begins at an element; for the end of the array, the number of chunks. */
@@ -71,7 +71,7 @@ const gs_step_part *gs_step_part_at(const gs_step_event *, size_t element);
 
 /* ---- layout.c ---- */
 
-/* True if the command line asks for a step of a run whose workers share the model: then call gs_step_layout_command. */
+/* True if the command line asks for a step of a run whose workers share the model: call gs_step_layout_command then. */
 bool gs_step_is_of_layout(int argc, char **argv);
 int gs_step_layout_command(int argc, char **argv);
 
