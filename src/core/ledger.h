@@ -59,12 +59,12 @@ void gs_ledger_tail(gs_ledger *, const void *memory, gs_memory_kind, size_t tail
 /* The current bytes of each kind. Any thread may call it. */
 void gs_ledger_now(gs_ledger *, gs_memory_place, gs_memory_use *out);
 
-/* The kind of GS_OFFLOADED memory that contains this address; GS_MEMORY_KINDS: none does. (In other places an address
- * may be a handle.) */
+/* The kind of the GS_OFFLOADED memory that contains this address; GS_MEMORY_KINDS: none does. (In other places an
+ * address may be a handle.) */
 gs_memory_kind gs_ledger_offloaded_kind(gs_ledger *, const void *address);
 
-/* Record that the pages (4 kB) of these GS_OFFLOADED bytes are now also in device memory (`here`), or no longer. Pages
- * that also hold other bytes enter device memory but do not leave it (cpu/offload.c). */
+/* Record that the pages (4 kB) of these GS_OFFLOADED bytes are now also in device memory (if `here`), or that they no
+ * longer are. Pages that also hold other bytes enter device memory but do not leave it (cpu/offload.c). */
 void gs_ledger_pages(gs_ledger *, const void *memory, size_t bytes, bool here);
 
 /* Remove freed memory. Returns its bytes; 0 if it was never recorded, which is allowed. */

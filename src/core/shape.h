@@ -16,7 +16,6 @@ static inline int gs_shape_tokens(gs_shape s) {
     return s.t > 1 ? s.t : 1;
 }
 
-/* The number of elements. */
 static inline size_t gs_shape_size(gs_shape s) {
     return (size_t)gs_shape_tokens(s) * (size_t)s.c * (size_t)s.h * (size_t)s.w;
 }
