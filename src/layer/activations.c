@@ -39,8 +39,8 @@ static gs_layer *make_with(const gs_layer_ops *ops, float number) {
     return me ? &me->base : NULL;
 }
 
-/* Defines forward and backward by one operator each. Backward reads y or x, whichever BUFFERS keeps; further arguments
- * of the operators follow. */
+/* Defines forward and backward, which call one operator each. Backward reads y or x, whichever BUFFERS keeps. The
+ * remaining macro arguments are appended to the operators' arguments. */
 #define KEPT_ELEMENT_WISE gs_layer_y(l, l->x)
 #define KEPT_READS_X l->x
 #define FUNCTIONS(OPERATOR, BUFFERS, ...)                                                                    \

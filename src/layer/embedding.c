@@ -9,7 +9,7 @@
  * no gradient, so the layer must come first in a model.
  *
  * Initial values are uniform in (-k, k), k = 1 / sqrt(width), so that vectors have about the same length for any width.
- * (PyTorch draws from the normal distribution with deviation 1: `embedding V D std 1`.)
+ * (PyTorch draws from the normal distribution with standard deviation 1: `embedding V D std 1`.)
  *
  * The layer `tied` may use the table too, to turn each vector back into one logit per row (tied.c).
  *
