@@ -63,7 +63,7 @@ static gs_status missing(const char *folder, gs_split split, part part) {
                    file_names[GS_TEST][LABELS]);
 }
 
-/* Why files in the folder `path` cannot be opened, as an errno; 0: they can. */
+/* The errno that tells why files in the folder `path` cannot be opened; 0: they can be. */
 static int folder_error(const char *path) {
     struct stat s;
     if (stat(path, &s) != 0) return errno;

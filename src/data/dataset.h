@@ -68,7 +68,7 @@ struct gs_dataset {
     struct gs_folder_set *folder; /* reads inputs and labels on demand; replaces the arrays above */
 };
 
-/* How to read a text. GS_TOKENS_UNSAID and otherwise all 0: the defaults. */
+/* How to read a text. The defaults: GS_TOKENS_UNSAID, and 0 in all other members. */
 typedef struct gs_text_options {
     gs_tokens tokens;                /* UNSAID: the kind of `vocabulary`, else characters */
     int context;                     /* tokens per window; 0: GS_CONTEXT */

@@ -73,8 +73,8 @@ static int by_bytes(const struct dirent **a, const struct dirent **b) {
     return strcmp((*a)->d_name, (*b)->d_name);
 }
 
-/* List the folders in `folder` or, with `left_out`, the pictures in it, and count those left out. Free the list even
- * after a failure. */
+/* List the folders in `folder` or, with `left_out`, the pictures in it, and count the pictures left out. Free the list
+ * even after a failure. */
 static gs_status list(const char *folder, name_list *all, others *left_out) {
     struct dirent **found = NULL;
     *all = (name_list){0};

@@ -40,8 +40,8 @@ bool gs_text_is_at(const char *where);
 /* Load one split of "text:FILE" or "jargon": sets d->text, count, shape (1,1,1) with N tokens, labels_each, classes.
  * options->vocabulary, unless NULL, encodes the text. GS_E_FILE: cannot be read, is a folder, exceeds GS_TEXT_MOST
  * bytes, or jargon is not installed (the message names the package). GS_E_USAGE: the kind of tokens or the tokenizer is
- * not the vocabulary's. GS_E_FORMAT: as in vocabulary.h, a damaged gzip stream, or a last tenth shorter than a window
- * and its last label. */
+ * not the vocabulary's. GS_E_FORMAT: as in vocabulary.h, a damaged gzip stream, or a last tenth that is shorter than
+ * one window plus its last label. */
 gs_status gs_text_load(const char *where, gs_split split, const gs_text_options *options, gs_dataset *d);
 void gs_text_free(gs_text *);
 

@@ -48,8 +48,8 @@ gs_status gs_vocabulary_load(const char *folder, gs_vocabulary *out);
 void gs_vocabulary_free(gs_vocabulary *);
 gs_status gs_vocabulary_copy(const gs_vocabulary *, gs_vocabulary *out);
 
-/* The tokens of such a text; free them with free(). GS_E_FORMAT: as above, for byte pairs too, or the vocabulary lacks
- * a character; the message names the first one, its byte and line. */
+/* The tokens of such a text; free them with free(). GS_E_FORMAT: as above (for byte pairs too), or the vocabulary lacks
+ * a character; the message names the first such one, its byte and line. */
 gs_status gs_vocabulary_encode(const gs_vocabulary *, const char *text, size_t bytes, const char *where,
                                uint16_t **tokens, size_t *count);
 
