@@ -1,5 +1,5 @@
-/* A pass: forward to the logits, the loss, which is added to the tail of the gradients, and backward. Also clears
- * gradients before a step, and updates the layers' state after it. */
+/* A pass: forward, which computes the logits; the loss, which is added to the tail of the gradients; and backward. Also
+ * clears gradients before a step, and updates the layers' state after it. */
 #include "parallel/tensor.h"
 #include "model/model.h"
 

@@ -104,7 +104,7 @@ void gs_generator_free(gs_generator *g) {
 
 /* ---- the draw ---- */
 
-/* Map a float to an integer, preserving the order; 0 is below all of them. Adding 0 makes -0 equal to 0. */
+/* Map a finite float to an integer above 0, preserving the order. Adding 0 makes -0 equal to 0. */
 static uint32_t order_of(float x) {
     uint32_t bits;
     memcpy(&bits, &(float){x + 0.0F}, sizeof bits);
