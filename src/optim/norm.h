@@ -22,7 +22,7 @@
  * networks" (ICML 2013).
  *
  * For an array in shards, each shard is squared in a second call, which gets the largest `top` of all shards; the
- * results high and low are added up (gs_optimizer_clip_held). */
+ * resulting `high` and `low` are added up (gs_optimizer_clip_held). */
 #pragma once
 
 #include "optim/optimizer.h"

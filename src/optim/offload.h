@@ -8,8 +8,8 @@
  *
  * With --offload weights, the weights are fetched in the same blocks, with or without the vectors.
  *
- * The blocks do not change how elements are updated, so the bits are the same. Blocks, not tensors: one tensor may be
- * most of a model. The vectors of an optimiser that needs whole tensors (gs_optimizer_ops.whole) are not offloaded.
+ * The blocks do not change how elements are updated, so the bits are the same. Tensors would not do: one may be most of
+ * a model. The vectors of an optimiser that needs whole tensors (gs_optimizer_ops.whole) are not offloaded.
  *
  * Source: Ren et al., "ZeRO-Offload: democratizing billion-scale model training" (USENIX ATC 2021); Rajbhandari et al.,
  * "ZeRO-Infinity: breaking the GPU memory wall for extreme scale deep learning" (SC 2021). There the host's processor
