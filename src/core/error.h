@@ -45,7 +45,7 @@ GS_API gs_status gs_context(gs_status code, const char *format, ...) GS_PRINTF(2
 /* The message of this thread's last failure; "" if there was none. Valid until the next failure. */
 GS_API const char *gs_message(void);
 
-/* A failure kept for another thread (messages are per thread) or until after further calls. All zero: no failure. */
+/* A failure kept for another thread (messages are per thread) or past further calls. All zero: no failure. */
 typedef struct gs_error {
     gs_status status;
     char message[1024];

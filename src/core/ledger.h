@@ -1,6 +1,6 @@
 /* What a device's memory is used for. Each allocation is recorded with its kind and removed when it is freed. The
  * backends record device memory (cpu/memory.c, cl/memory.c), so that no allocation is missed; host memory is recorded
- * by its owner. `gradsum memory` prints such a ledger before a run, `train` prints it after the run. */
+ * by its owner. `gradsum memory` prints a ledger before a run, and `train` prints one after it. */
 #pragma once
 
 #include <pthread.h>
@@ -10,12 +10,12 @@
 
 /* X(name, word): people see the word, and JSON uses it. */
 #define GS_MEMORY_KINDS_TABLE(X)                                                                             \
-    X(GS_MEMORY_WEIGHTS, "weights")     /* the parameters */                                                 \
-    X(GS_MEMORY_GRADIENTS, "gradients") /* of the weights, summed over the batch */                          \
-    X(GS_MEMORY_OPTIMIZER, "optimizer") /* the optimiser's vectors: momentum, or means and squares */        \
-    X(GS_MEMORY_STATE, "state") /* running statistics of batch_norm, and the sums that become them */        \
-    X(GS_MEMORY_ACTIVATIONS, "activations")     /* y and dx of all layers, and data kept for backward */     \
-    X(GS_MEMORY_WORKSPACE, "workspace")         /* scratch memory of operators */                            \
+    X(GS_MEMORY_WEIGHTS, "weights")         /* the parameters */                                             \
+    X(GS_MEMORY_GRADIENTS, "gradients")     /* of the weights, summed over the batch */                      \
+    X(GS_MEMORY_OPTIMIZER, "optimizer")     /* the optimiser's vectors: momentum, or means and squares */    \
+    X(GS_MEMORY_STATE, "state")             /* batch_norm's running statistics, and the sums for them */     \
+    X(GS_MEMORY_ACTIVATIONS, "activations") /* y and dx of all layers, and data kept for backward */         \
+    X(GS_MEMORY_WORKSPACE, "workspace")     /* scratch memory of operators */                                \
     X(GS_MEMORY_COMMUNICATION, "communication") /* copies of gradients on their way to other workers */      \
     X(GS_MEMORY_DATA, "data")                   /* samples on their way to the device */
 

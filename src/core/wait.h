@@ -4,7 +4,7 @@
  *     after 50 us    look, and let others have the core in between (sched_yield)
  *     after 1 ms     sleep: gs_wait_a_moment returns false, and the caller sleeps until it is woken
  *
- * Waking a sleeping thread costs a system call on one side and 5 us on the other, 50 us in a virtual machine. Most
+ * Waking a sleeping thread costs a system call on one side and 5 us (in a virtual machine 50 us) on the other. Most
  * waits of a training step are shorter. A thread that yields takes no time from others that want the core, and sees the
  * event as soon as the core is idle. After 1 ms the other thread is unlikely to arrive soon, and an idle core saves
  * energy. In a virtual machine, when the second thread reached a barrier 60 or 200 us late, the first one waited 60 or
