@@ -25,7 +25,7 @@ typedef struct embedding {
     int width;
 } embedding;
 
-/* Layers are numbered depth first: only the first layer's containers come before it. */
+/* Layers are numbered depth first, so only its own containers come before the first layer. */
 static bool is_first(const gs_layer *l) {
     int holders = l->name[0] ? 1 : 0;
     for (const char *c = l->name; *c; c++) holders += *c == '.';

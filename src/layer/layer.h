@@ -76,8 +76,8 @@ struct gs_layer {
     gs_layer **child; /* sequential: its layers; residual: body, then shortcut (or only body) */
     int children;
 
-    float std;   /* of normal initial weights (gs_layer_with_std); 0: not normal */
-    int outputs; /* the outputs, channels, heads or table rows given to its constructor; 0: it has none */
+    float std;   /* standard deviation of normal initial weights (gs_layer_with_std); 0: not normal */
+    int outputs; /* outputs, channels, heads or table rows, as given to its constructor; 0: it has none */
     bool bias;   /* linear and conv2d: created with a bias */
     int block;   /* which use of a block in the model text it comes from, from 1; 0: none */
 

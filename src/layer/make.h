@@ -88,7 +88,7 @@ gs_shape gs_layer_y_shape(const gs_layer *l);
 GS_API gs_layer *gs_linear(int out, bool bias);
 GS_API gs_layer *gs_conv2d(int out_c, int kernel_h, int kernel_w, int stride_h, int stride_w, int pad_h,
                            int pad_w, bool bias);
-/* With groups and dilation: gs_conv2d_sizes in operands.h; 1 means neither. */
+/* With groups and dilation (gs_conv2d_sizes in operands.h); groups or a dilation of 1 means none. */
 GS_API gs_layer *gs_conv2d_grouped(int out_c, int kernel_h, int kernel_w, int stride_h, int stride_w,
                                    int pad_h, int pad_w, int groups, int dilation_h, int dilation_w,
                                    bool bias);
@@ -122,7 +122,7 @@ GS_WORD_LAYERS(GS_DECLARE)
 #define GS_DECLARE(name, type, read, usage, expected, what) GS_API gs_layer *gs_##name(type);
 GS_NUMBER_LAYERS(GS_DECLARE)
 #undef GS_DECLARE
-GS_API gs_layer *gs_gelu(void);      /* x Phi(x), Phi the normal distribution */
+GS_API gs_layer *gs_gelu(void);      /* x Phi(x), where Phi is the normal distribution function */
 GS_API gs_layer *gs_gelu_tanh(void); /* gelu approximated with a tanh, as in GPT-2 (backend.h) */
 GS_API gs_layer *gs_positions(void); /* adds a learned vector for each position of a sequence */
 GS_API gs_layer *gs_tied(void);      /* linear without bias, whose weight is the embedding's table */

@@ -13,7 +13,7 @@
 
 #include "layer/memory/buffer_plan.h"
 
-/* Number the units of the root's children (gs_layer_memory.unit). Returns the number of units. */
+/* Give the root's children the numbers of their units (gs_layer_memory.unit). Returns how many units there are. */
 int gs_offload_units(gs_layer *root);
 
 /* In gs_layer_bind, once all y have lifetimes and gs_recompute_plan has chosen segments: end the first lifetime of each
