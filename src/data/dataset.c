@@ -33,7 +33,7 @@ static const char *const file_names[2][2] = {
     [GS_TEST] = {[IMAGES] = "t10k-images-idx3-ubyte", [LABELS] = "t10k-labels-idx1-ubyte"},
 };
 
-/* Look for NAME and NAME.gz, and for both with a dot, as in some copies ("train-images.idx3-ubyte"). */
+/* Look for NAME and NAME.gz, and for both spelled with a dot, as in some copies ("train-images.idx3-ubyte"). */
 static bool find_file(const char *folder, gs_split split, part part, char path[PATH_SIZE]) {
     char dotted[64];
     snprintf(dotted, sizeof dotted, "%s", file_names[split][part]);

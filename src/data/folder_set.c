@@ -179,7 +179,7 @@ static gs_status no_classes(const char *folder) {
                    has_pictures(folder) ? ", but pictures that lie in no class" : "", folder);
 }
 
-/* Note the classes that have no files here. The files are sorted by label. */
+/* Record the classes that have no files here. The files are sorted by label. */
 static void name_absent(gs_folder_list *l, const name_list *classes) {
     size_t file = 0, absent = 0;
     int first = 0;

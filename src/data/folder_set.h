@@ -5,8 +5,8 @@
  * A run needs the channels' mean and standard deviation before its first step. So that a million files take no longer
  * than a thousand, only GS_FOLDER_DRAWN pictures are measured: the first in the order of epoch 0 with seed 0 (order.h).
  *
- * A file that cannot be decoded ends the run with its name and number. With skip_broken, the next decodable file in the
- * list replaces it, with that file's label. The choice depends only on the files. */
+ * A file that cannot be decoded ends the run; the message gives its name and number. With skip_broken, the next
+ * decodable file in the list replaces it, with that file's label. The choice depends only on the files. */
 #pragma once
 
 #include "data/augment.h"

@@ -45,7 +45,7 @@ bool gs_text_is_at(const char *where);
 gs_status gs_text_load(const char *where, gs_split split, const gs_text_options *options, gs_dataset *d);
 void gs_text_free(gs_text *);
 
-/* Load the byte pairs of a folder. GS_E_USAGE: it differs from of_model (unless NULL). Else as in gs_bpe_load. */
+/* Load the byte pairs from a folder. GS_E_USAGE: it differs from of_model (unless NULL). Else as in gs_bpe_load. */
 gs_status gs_text_tokenizer(const char *folder, const gs_vocabulary *of_model, gs_vocabulary *out);
 
 /* The shift of the training windows in this epoch (from 1). */
