@@ -32,7 +32,7 @@
 #define GS_LOSS_SCALE_MOST 0x1p24f
 enum {
     GS_LOSS_SCALE_STEPS = 2000,
-    GS_LOSS_SCALE_HOPELESS = 32 /* skips in a row at the lowest scale: no scale will work */
+    GS_LOSS_SCALE_HOPELESS = 32 /* after this many skips in a row at the lowest scale, no scale will work */
 };
 
 typedef struct gs_loss_scale {
