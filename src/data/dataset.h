@@ -134,8 +134,7 @@ gs_status gs_dataset_check_tokens(const gs_dataset *, int vocabulary);
 gs_scaling gs_dataset_scaling(const gs_dataset *);
 
 /* The same from the sums of bytes and of their squares, which are integers, so the order of adding does not matter.
- * gs_scaling_add adds `count` bytes: the channels' planes in order. gs_scaling_of_sums: each sum is over `pixels`
- * bytes. */
+ * gs_scaling_add adds `count` bytes: the channels' planes in order. gs_scaling_of_sums: each sum has `pixels` terms. */
 void gs_scaling_add(const unsigned char *bytes, size_t count, size_t plane, size_t channels, uint64_t *sum,
                     uint64_t *squares);
 gs_scaling gs_scaling_of_sums(int channels, double pixels, const uint64_t *sum, const uint64_t *squares);

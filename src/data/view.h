@@ -4,7 +4,7 @@
  *               CenterCrop(224), the usual evaluation of ImageNet
  *     resized   resize a random part, of 8 % to 100 % of the area, with sides from 3 : 4 to 4 : 3: torchvision's
  *               RandomResizedCrop (Szegedy et al., "Going deeper with convolutions", 2015, section 6). Drawn from
- *               (seed, epoch, sample); after ten draws that do not fit, the middle
+ *               (seed, epoch, sample); after ten draws that do not fit, the middle is taken
  */
 #pragma once
 

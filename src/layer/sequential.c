@@ -5,9 +5,9 @@
  * buffer and not read it in backward. It may write its dx over dy only if the layer after it owns that buffer: a dy
  * from outside, or passed on by a view, may belong to a residual block, whose other branch needs it too.
  *
- *     conv    y: own          dx: own
- *     relu    y: conv's       dx: max_pool's
- *     max_pool y: own         dx: own
+ *     conv       y: own       dx: own
+ *     relu       y: conv's    dx: max_pool's
+ *     max_pool   y: own       dx: own
  *
  * If the backend supports it, linear and conv2d also do the work of the relu and the max_pool2d after them (gs_epilogue
  * in operands.h). Those layers are then not bound and not called. The y of linear or conv2d is the final result, and

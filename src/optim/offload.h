@@ -1,7 +1,7 @@
 /* --offload optimizer: the optimiser's vectors are stored outside the device's memory (alloc_offloaded). An update
  * needs each element once, in order, so the vectors are fetched in blocks, two ahead of the block being updated:
  *
- *     block        | 0 | 1 | 2 | 3 | ...                             of each vector GS_OFFLOAD_BLOCK floats
+ *     block        | 0 | 1 | 2 | 3 | ...                             GS_OFFLOAD_BLOCK floats of each vector
  *
  *     worker       forward, backward | update 0    | update 1            | update 2            | ...
  *     meanwhile    fetch 0           | fetch 1, 2  | put 0 back, fetch 3 | put 1 back, fetch 4 |
