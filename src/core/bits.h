@@ -18,8 +18,8 @@ static inline float gs_float_of(uint32_t bits) {
     return ((gs_bits){.u = bits}).f;
 }
 
-/* a if the condition holds, else b. Not ?:, because the compiler would branch around a float addition in one of the
- * arms and could not vectorise the loop. */
+/* a if the condition holds, else b. With ?:, the compiler would branch around a float addition in one of the arms and
+ * could not vectorise the loop. */
 static inline uint32_t gs_choose(bool condition, uint32_t a, uint32_t b) {
     const uint32_t all = -(uint32_t)condition;
     return (a & all) | (b & ~all);

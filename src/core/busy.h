@@ -29,7 +29,7 @@ typedef struct gs_busy_clock {
 
 gs_busy_clock gs_busy_begin(void);
 
-/* The fraction of the time waited since gs_busy_begin, called in the same thread. 0 if the wait was under 50 ms, or if
+/* The share of the time since this thread's gs_busy_begin in which it had no core. 0 if that was under 50 ms, or if
  * this process alone kept its `cpus` busy, so that its own threads, such as image decoders, waited for each other. */
 double gs_busy_waited(const gs_busy_clock *since, double cpus);
 

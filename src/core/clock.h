@@ -10,9 +10,9 @@ static inline double gs_seconds(void) {
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
-/* The clock for time-outs: like gs_seconds, but it stops while this process is stopped (Ctrl-Z, SIGSTOP). A stopped
- * process cannot notice that, so at most half a second is counted between two calls, in any thread. So a loop that
- * waits by this clock must read it more than twice a second. */
+/* The clock for time-outs: like gs_seconds, but it stops while this process is stopped (Ctrl-Z, SIGSTOP). A process
+ * cannot notice that it is stopped, so between two calls, by whichever threads, at most half a second is counted. A
+ * loop that waits by this clock must therefore read it more than twice a second. */
 double gs_awake_seconds(void);
 
 /* Convert a time from gs_seconds, for system calls that use CLOCK_MONOTONIC, or a duration, for nanosleep. */

@@ -59,7 +59,7 @@ void gs_bug(const char *format, ...) {
     va_start(args, format);
     vsnprintf(text, sizeof text, format, args);
     va_end(args);
-    fprintf(stderr, "gradsum: bug: %s\n", text); /* one write, as workers often meet the same bug at once */
+    fprintf(stderr, "gradsum: bug: %s\n", text); /* one write: workers often meet the same bug at once */
     abort();
 }
 

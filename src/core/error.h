@@ -45,7 +45,7 @@ GS_API gs_status gs_context(gs_status code, const char *format, ...) GS_PRINTF(2
 /* The message of this thread's last failure; "" if there was none. Valid until the next failure. */
 GS_API const char *gs_message(void);
 
-/* A failure kept for another thread (messages are per thread) or until after further calls. All zero: no failure. */
+/* A failure kept for another thread (messages are per thread) or past further calls. All zero: no failure. */
 typedef struct gs_error {
     gs_status status;
     char message[1024];
@@ -54,7 +54,7 @@ typedef struct gs_error {
 /* If this is the first failure, store status and this thread's message. Returns status. */
 gs_status gs_error_keep(gs_error *, gs_status status);
 
-/* Is e the cause, rather than `other`? True if e is a failure, and `other` is none or, unlike e, only a lost peer. */
+/* Is e the cause, rather than `other`? Yes if only e is a failure, or if both are and only `other` is a lost peer. */
 static inline bool gs_error_is_cause(const gs_error *e, const gs_error *other) {
     return e->status != GS_OK &&
            (other->status == GS_OK || (other->status == GS_E_PEER && e->status != GS_E_PEER));

@@ -1,4 +1,4 @@
-/* A thread that runs jobs in the order given while its owner continues:
+/* A thread that runs jobs, in the order in which they are given, while its owner continues:
  *
  *     owner       give 1, compute | give 2, compute | wait for 1: done  | wait for 2 |
  *     its thread  | job 1                 | job 2                       |
@@ -20,12 +20,12 @@ typedef struct gs_job {
 typedef struct gs_jobs gs_jobs;
 
 /* room: the maximum number of unfinished jobs; gs_jobs_give waits rather than exceed it. With 0 there is no thread, and
- * gs_jobs_give runs the job: necessary if the owner runs collectives between jobs, or if only the worker's thread may
- * call a device (backend.h). GS_E_MEMORY: no memory, or no thread could start; *out is then NULL. */
+ * gs_jobs_give itself runs the job, as is necessary if the owner runs collectives between jobs, or if only the worker's
+ * thread may call a device (backend.h). GS_E_MEMORY: no memory, or no thread could start; *out is then NULL. */
 gs_status gs_jobs_create(int room, gs_jobs **out);
 
-/* For a dry run (predict/dry_run.h), without a thread: gs_jobs_give runs the job. `told` is called when a job is given,
- * done, or waited for, with its ticket; ticket 0: all jobs are waited for. GS_E_MEMORY. */
+/* For a dry run (predict/dry_run.h), without a thread: gs_jobs_give runs the job. `told` is called with a job's ticket
+ * when the job is given, done, or waited for; with ticket 0, all jobs are waited for. GS_E_MEMORY. */
 typedef enum gs_jobs_event { GS_JOB_ASKED, GS_JOB_DONE, GS_JOB_AWAITED } gs_jobs_event;
 typedef void (*gs_jobs_told)(void *context, gs_jobs_event, uint64_t ticket);
 gs_status gs_jobs_create_dry(gs_jobs_told, void *context, gs_jobs **out);
@@ -35,7 +35,7 @@ void gs_jobs_free(gs_jobs *);
 
 bool gs_jobs_have_thread(const gs_jobs *);
 
-/* *ticket (may be NULL): the job's number, from 1; 0 without a thread. Fails as gs_jobs_wait does. */
+/* *ticket (may be NULL) becomes the job's number, from 1, or 0 if there is no thread. Fails as gs_jobs_wait does. */
 gs_status gs_jobs_give(gs_jobs *, gs_job, uint64_t *ticket);
 
 bool gs_jobs_is_done(gs_jobs *, uint64_t ticket);

@@ -1,6 +1,6 @@
 /* What a device's memory is used for. Each allocation is recorded with its kind and removed when it is freed. The
  * backends record device memory (cpu/memory.c, cl/memory.c), so that no allocation is missed; host memory is recorded
- * by its owner. `gradsum memory` prints such a ledger before a run, `train` prints it after the run. */
+ * by its owner. `gradsum memory` prints a ledger before a run, and `train` prints one after it. */
 #pragma once
 
 #include <pthread.h>
@@ -10,12 +10,12 @@
 
 /* X(name, word): people see the word, and JSON uses it. */
 #define GS_MEMORY_KINDS_TABLE(X)                                                                             \
-    X(GS_MEMORY_WEIGHTS, "weights")     /* the parameters */                                                 \
-    X(GS_MEMORY_GRADIENTS, "gradients") /* of the weights, summed over the batch */                          \
-    X(GS_MEMORY_OPTIMIZER, "optimizer") /* the optimiser's vectors: momentum, or means and squares */        \
-    X(GS_MEMORY_STATE, "state") /* running statistics of batch_norm, and the sums that become them */        \
-    X(GS_MEMORY_ACTIVATIONS, "activations")     /* y and dx of all layers, and data kept for backward */     \
-    X(GS_MEMORY_WORKSPACE, "workspace")         /* scratch memory of operators */                            \
+    X(GS_MEMORY_WEIGHTS, "weights")         /* the parameters */                                             \
+    X(GS_MEMORY_GRADIENTS, "gradients")     /* of the weights, summed over the batch */                      \
+    X(GS_MEMORY_OPTIMIZER, "optimizer")     /* the optimiser's vectors: momentum, or means and squares */    \
+    X(GS_MEMORY_STATE, "state")             /* batch_norm's running statistics, and the sums for them */     \
+    X(GS_MEMORY_ACTIVATIONS, "activations") /* y and dx of all layers, and data kept for backward */         \
+    X(GS_MEMORY_WORKSPACE, "workspace")     /* scratch memory of operators */                                \
     X(GS_MEMORY_COMMUNICATION, "communication") /* copies of gradients on their way to other workers */      \
     X(GS_MEMORY_DATA, "data")                   /* samples on their way to the device */
 
@@ -59,12 +59,12 @@ void gs_ledger_tail(gs_ledger *, const void *memory, gs_memory_kind, size_t tail
 /* The current bytes of each kind. Any thread may call it. */
 void gs_ledger_now(gs_ledger *, gs_memory_place, gs_memory_use *out);
 
-/* The kind of GS_OFFLOADED memory that contains this address; GS_MEMORY_KINDS: none does. (In other places an address
- * may be a handle.) */
+/* The kind of the GS_OFFLOADED memory that contains this address; GS_MEMORY_KINDS: none does. (In other places an
+ * address may be a handle.) */
 gs_memory_kind gs_ledger_offloaded_kind(gs_ledger *, const void *address);
 
-/* Record that the pages (4 kB) of these GS_OFFLOADED bytes are now also in device memory (`here`), or no longer. Pages
- * that also hold other bytes enter device memory but do not leave it (cpu/offload.c). */
+/* Record that the pages (4 kB) of these GS_OFFLOADED bytes are now also in device memory (if `here`), or that they no
+ * longer are. Pages that also hold other bytes enter device memory but do not leave it (cpu/offload.c). */
 void gs_ledger_pages(gs_ledger *, const void *memory, size_t bytes, bool here);
 
 /* Remove freed memory. Returns its bytes; 0 if it was never recorded, which is allowed. */

@@ -2,7 +2,7 @@
 
 #include <math.h>
 
-#ifdef __clang__ /* gcc -std=c11 does not contract */
+#ifdef __clang__ /* with -std=c11, gcc never contracts */
 #pragma STDC FP_CONTRACT OFF
 #endif
 

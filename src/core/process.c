@@ -12,7 +12,7 @@
 #include <zlib.h>
 
 /* The state letter in /proc/PID/stat, "4711 (name) S 1 ...". The name may contain anything, even a ')' or a newline;
- * the text after it does not. */
+ * the text after it never contains a ')'. */
 static char state_in(const char *stat) {
     const char *end = strrchr(stat, ')');
     return end && end[1] == ' ' ? end[2] : 0;

@@ -14,8 +14,8 @@ bool gs_process_has_ended(long pid);
 /* "is stopped", "computes", "waits for a device", "sleeps (futex_wait_queue)"; "" if there is no such process. */
 void gs_process_does(long pid, char *text, size_t size);
 
-/* Returns `size` descriptors for gs_process_watched_has_ended, one per process on this machine; -1 if pid[i] is 0 or
- * cannot be watched. NULL: no memory. */
+/* Returns `size` descriptors for gs_process_watched_has_ended. Descriptor i is for process pid[i] on this machine; it
+ * is -1 if pid[i] is 0 or cannot be watched. NULL: no memory. */
 int *gs_processes_watch(int size, const long *pid);
 void gs_processes_unwatch(int size, int *watch); /* NULL is allowed */
 bool gs_process_watched_has_ended(int descriptor);

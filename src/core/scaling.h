@@ -5,7 +5,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-enum { GS_CHANNELS = 4 }; /* maximum with separate values; images with more channels use one for all */
+enum { GS_CHANNELS = 4 }; /* maximum with separate values; images with more channels use one value for all */
 
 /* One value for all channels of an image, or one for each. */
 typedef struct gs_by_channel {
@@ -29,7 +29,7 @@ static inline float gs_of_channel(const gs_by_channel *x, int channel) {
 
 bool gs_by_channel_same(const gs_by_channel *, const gs_by_channel *);
 
-/* Does it fit images with this many channels? */
+/* Does x fit images with this many channels? */
 static inline bool gs_by_channel_fits(const gs_by_channel *x, int channels) {
     return x->count <= 1 || x->count == channels;
 }

@@ -16,7 +16,6 @@ static inline int gs_shape_tokens(gs_shape s) {
     return s.t > 1 ? s.t : 1;
 }
 
-/* The number of elements. */
 static inline size_t gs_shape_size(gs_shape s) {
     return (size_t)gs_shape_tokens(s) * (size_t)s.c * (size_t)s.h * (size_t)s.w;
 }
@@ -25,7 +24,7 @@ static inline bool gs_shape_same(gs_shape a, gs_shape b) {
     return a.c == b.c && a.h == b.h && a.w == b.w && gs_shape_tokens(a) == gs_shape_tokens(b);
 }
 
-enum { GS_SHAPE_MOST = 0x7fffffff /* maximum number of elements in a sample, which ints index */ };
+enum { GS_SHAPE_MOST = 0x7fffffff /* maximum number of elements in a sample: their indices are ints */ };
 
 /* Is each size at least 1, and t at least 0? _fits also requires at most GS_SHAPE_MOST elements. */
 bool gs_shape_is_positive(gs_shape);

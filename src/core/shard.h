@@ -11,8 +11,8 @@ typedef struct gs_shard {
     size_t first, count;
 } gs_shard;
 
-/* Shard `rank` of `total` elements cut into `size` contiguous shards whose counts differ by at most 1: the first total
- * % size shards have one more. A count may be 0. */
+/* Returns shard `rank` of `total` elements cut into `size` contiguous shards whose counts differ by at most 1: the
+ * first total % size shards have one more. A count may be 0. */
 GS_API gs_shard gs_shard_of(size_t total, int rank, int size);
 
 static inline size_t gs_smaller(size_t a, size_t b) {

@@ -6,7 +6,7 @@
 
 typedef struct gs_unit {
     const char *name;
-    double times, per; /* one unit is times / per; with integers, 0.1ms and 100us are the same number */
+    double times, per; /* a unit is times / per, both whole: 0.1ms and 100us give the same number */
 } gs_unit;
 
 extern const gs_unit gs_units_none[]; /* no unit */
@@ -18,7 +18,7 @@ extern const gs_unit gs_units_bits[]; /* also in bytes per second: bit/s, kbit/s
  * does not begin with a number and a unit. */
 bool gs_unit_read(const char **text, const gs_unit *units, double *value);
 
-/* "50us": in the largest unit that gives at least 1, with the fewest digits that read back as the same value. */
+/* Writes "50us": in the largest unit that gives at least 1, with the fewest digits that read back the same. */
 void gs_unit_print(double value, const gs_unit *units, char *text, size_t size);
 
 /* The shortest decimal that reads back as this float: 0.05f -> 0.05, not 0.0500000007. */

@@ -54,8 +54,8 @@ static void look_at_group(gs_usable *u, const char *folder) {
                  number_of(folder, "memory.stat", "total_inactive_file "));
 }
 
-/* Look at a control group and all its ancestors. In a container the path may be the host's, of which only the end, or
- * nothing, is mounted: missing groups set no limit, and the mount itself is the container's group. */
+/* Look at a control group and all its ancestors. In a container the path may be the host's, and perhaps only its end,
+ * or no part of it, is mounted. Missing groups set no limit; the mount itself is the container's group. */
 static void look_at_groups(gs_usable *u, const char *root, const char *mount, const char *group) {
     char folder[PATH];
     const int top = snprintf(folder, sizeof folder, "%s/sys/fs/cgroup%s%s", root, *mount ? "/" : "", mount);
@@ -117,7 +117,8 @@ bool gs_cores_may_bind(const char *transport) {
     return strcmp(transport, "gloo") != 0;
 }
 
-/* Number, from 0, the cores with allowed CPUs or, if `by_cpu`, those CPUs core by core. Returns the count. */
+/* Assign numbers, starting from 0, to the cores that have allowed CPUs or, if `by_cpu`, to those CPUs, core by core.
+ * Returns the count. */
 static int number_units(const cpu_set_t *allowed, const int core_of[CPU_SETSIZE], bool by_cpu,
                         int unit[CPU_SETSIZE]) {
     int units = 0;
@@ -142,7 +143,7 @@ bool gs_cores_divide(const cpu_set_t *allowed, const int core_of[CPU_SETSIZE], i
     return n <= units;
 }
 
-/* The lowest-numbered CPU of the CPU's core; the CPU itself if the system does not show it. */
+/* The lowest-numbered CPU of this CPU's core; the CPU itself if the system does not report it. */
 static int core_of_cpu(int cpu) {
     char path[96];
     int lowest = cpu;

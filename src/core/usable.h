@@ -1,16 +1,16 @@
 /* The part of its machine that this process may use. All code that divides cores or memory asks here: thread counts,
  * binding, waiting, `doctor` and `--fit`.
  *
- * Two things limit the CPUs. The mask (taskset, mpirun, a container's cpuset) says which ones it may use; a control
- * group's quota (docker --cpus, Kubernetes, systemd) says for how much of the time. With a quota of one CPU, two
- * threads on two CPUs each run half the time, and a spinning thread uses up the other's time. */
+ * Two things limit the CPUs. The mask (taskset, mpirun, a container's cpuset) says which ones this process may use; a
+ * control group's quota (docker --cpus, Kubernetes, systemd) says for how much of the time. With a quota of one CPU,
+ * two threads on two CPUs each run half the time, and a spinning thread uses up the other's time. */
 #pragma once
 
 #include <sched.h>
 #include <stdbool.h>
 
 typedef struct gs_usable {
-    int cpus; /* threads that can run at once: the CPUs in the mask, or the quota rounded up; at least 1 */
+    int cpus; /* threads that can run at once: the CPUs in the mask or, if less, the quota rounded up; at least 1 */
     double quota; /* CPUs' worth of time, if less than the CPUs in the mask; 0: no such limit */
     double bytes; /* memory: the machine's, or a control group's limit; 0: unknown */
     double free;  /* bytes that this process can still allocate before other memory is swapped out */
@@ -35,14 +35,14 @@ gs_usable gs_usable_under(const char *root);
  * unbound rank can continue on another idle core. */
 bool gs_cores_may_bind(const char *transport);
 
-/* Share i of n of the CPUs in `allowed`. CPUs of the same core (hyperthreads) have the same number in `core_of`. Cores
- * stay whole if there are enough for all shares; otherwise their hyperthreads are divided. Shares differ by at most one
- * core or one CPU. False: there are more shares than CPUs. */
+/* Divide the CPUs in `allowed` into n shares, and set *share to share i. CPUs of the same core (hyperthreads) have the
+ * same number in `core_of`. Cores stay whole if there are enough for all shares; otherwise their hyperthreads are
+ * divided. Shares differ by at most one core or one CPU. False: there are more shares than CPUs. */
 bool gs_cores_divide(const cpu_set_t *allowed, const int core_of[CPU_SETSIZE], int i, int n,
                      cpu_set_t *share);
 
 /* gs_cores_divide for the CPUs that the calling thread may use: those left to it by taskset, a container, mpirun or a
- * job scheduler. Also false if the system does not show these CPUs, or under a quota: a quota limits the time on all
+ * job scheduler. Also false if the system does not report these CPUs, or under a quota: a quota limits the time on all
  * CPUs, and every container on the machine would choose the same ones. */
 bool gs_cores_share(int i, int n, cpu_set_t *share);
 

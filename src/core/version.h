@@ -1,5 +1,5 @@
-/* The version is defined only here; the Makefile reads it for the shared library's name and for pkg-config. Which
- * number changes when: .github/CHANGELOG.md. */
+/* The version is defined only here; the Makefile reads it for the shared library's name and for pkg-config.
+ * .github/CHANGELOG.md says which number changes when. */
 #pragma once
 
 #define GRADSUM_VERSION "0.1.0"

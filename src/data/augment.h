@@ -37,7 +37,7 @@ bool gs_augment_read(const char *text, gs_augment *);
 /* Write a gs_augment as such text. Returns `text`. */
 const char *gs_augment_text(const gs_augment *, char *text, size_t size);
 
-/* GS_E_USAGE: samples are not images; P or S is not below height and width; resized_crop without an image folder. */
+/* GS_E_USAGE: samples are not images; P or S >= height or width; resized_crop without an image folder. */
 gs_status gs_augment_check(const gs_augment *, const gs_dataset *);
 
 /* out = sample `sample` with this epoch's changes; it has gs_dataset_input_bytes bytes. */

@@ -20,7 +20,7 @@
 /* Unicode's White_Space. PCRE2's \s also matches U+180E, which has not been white space since 2013. */
 #define WHITE "\\t-\\r\\x{85}\\p{Z}"
 
-/* The last alternative but one leaves the last of several white spaces to the next word, because " a" is one word. */
+/* The second-to-last alternative leaves the last of several white spaces to the next word, because " a" is one word. */
 static const char WORD[] = "'s|'t|'re|'ve|'m|'ll|'d"
                            "| ?\\p{L}+| ?\\p{N}+| ?[^" WHITE "\\p{L}\\p{N}]+"
                            "|[" WHITE "]+(?![^" WHITE "])|[" WHITE "]+";
@@ -33,7 +33,7 @@ static void *compile_words(void) {
                                      PCRE2_UTF | PCRE2_UCP | PCRE2_ANCHORED, &error, &at, NULL);
     if (!code && error != PCRE2_ERROR_NOMEMORY && error != PCRE2_ERROR_HEAP_FAILED)
         gs_bug("PCRE2 refuses the expression of a word: error %d at %zu", error, at);
-    /* JIT reads words at 134 MB/s instead of 34 (jargon, one core). If no memory is executable, PCRE2 interprets. */
+    /* JIT reads words at 134 MB/s instead of 34 (jargon, one core). Without executable memory, PCRE2 interprets. */
     if (code) pcre2_jit_compile(code, PCRE2_JIT_COMPLETE);
     return code;
 }
@@ -575,7 +575,7 @@ static gs_status encode_word(encoder *e, const char *word, size_t bytes) {
 
 /* ---- a text ---- */
 
-/* Encode a part of a text that contains no token between texts. */
+/* Encode a part of a text, without "<|endoftext|>" in it. */
 static gs_status encode_part(encoder *e, gs_bpe_walk *walk, const char *text, size_t bytes) {
     for (size_t at = 0, length; at < bytes; at += length) {
         GS_TRY(gs_bpe_walk_next(walk, text, bytes, at, &length));

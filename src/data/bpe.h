@@ -1,10 +1,10 @@
 /* Byte pairs: GPT-2's tokens. A text is cut into words and a word into bytes; then bytes are merged.
  *
- *     words    's 't 're 've 'm 'll 'd | letters | digits | other signs, each of the last three after at most one space
+ *     words    's 't 're 've 'm 'll 'd | [ ]letters | [ ]digits | [ ]other signs, where [ ] is an optional space
  *              | white space, except its last character, which belongs to the next word
  *     bytes    each byte is a token
- *     merges   a list of pairs of tokens, each with the token that it becomes. Of all pairs of neighbours in a word
- *              the earliest in the list is merged where it first occurs; this repeats until no pair is in the list
+ *     merges   a list of pairs of tokens, each with the token that it becomes. Of all neighbouring pairs in a word, the
+ *              first one in the list is merged, where it first occurs; this repeats until no pair is in the list
  *
  *     " lower" with the merges "l o", "lo w", "e r" and "Ġ low":
  *     Ġ l o w e r -> Ġ lo w e r -> Ġ low e r -> Ġ low er -> Ġlow er
@@ -37,8 +37,8 @@ typedef struct gs_bpe gs_bpe;
 /* Read vocab.json ({"!": 0, ...}) and merges.txt (one pair per line, after "#version: ..."), as published with GPT-2
  * and written by Hugging Face's tokenizers. A tokenizer file in the same folder that asks for other tokens is rejected
  * (GS_E_FORMAT). GS_E_FILE: a file is missing, cannot be read or exceeds 16 MB. GS_E_FORMAT: not JSON; numbers that are
- * not 0, 1, 2, ...; fewer tokens than GS_BPE_LEAST or more than GS_BPE_MOST; a byte without a token; a character of
- * another alphabet; a merge from or to an unknown token. The message names the file, the line or the token. Call
+ * not 0, 1, 2, ...; fewer tokens than GS_BPE_LEAST or more than GS_BPE_MOST; a byte without a token; a character that
+ * is not in that alphabet; a merge from or to an unknown token. The message names the file, the line or the token. Call
  * gs_bpe_free after success. */
 gs_status gs_bpe_load(const char *folder, gs_bpe **out);
 

@@ -63,7 +63,7 @@ static bool is_space(char c) {
     return c == ' ' || c == '\t' || c == '\r';
 }
 
-/* The next field of the line, without surrounding spaces, and *x, its value if a number. False: the line has ended. */
+/* The next field of the line, without spaces around it; *x: its value if it is a number. False: the line has ended. */
 static bool next_field(table *t, const char **field, int *length, float *x, bool *is_number) {
     if (!t->at) return false;
     const char *comma = memchr(t->at, ',', (size_t)(t->line_end - t->at)), *end = comma ? comma : t->line_end;

@@ -33,7 +33,7 @@ static const char *const file_names[2][2] = {
     [GS_TEST] = {[IMAGES] = "t10k-images-idx3-ubyte", [LABELS] = "t10k-labels-idx1-ubyte"},
 };
 
-/* Look for NAME and NAME.gz, and for both with a dot, as in some copies ("train-images.idx3-ubyte"). */
+/* Look for NAME and NAME.gz, and for both spelled with a dot, as in some copies ("train-images.idx3-ubyte"). */
 static bool find_file(const char *folder, gs_split split, part part, char path[PATH_SIZE]) {
     char dotted[64];
     snprintf(dotted, sizeof dotted, "%s", file_names[split][part]);
@@ -63,7 +63,7 @@ static gs_status missing(const char *folder, gs_split split, part part) {
                    file_names[GS_TEST][LABELS]);
 }
 
-/* Why files in the folder `path` cannot be opened, as an errno; 0: they can. */
+/* The errno that tells why files in the folder `path` cannot be opened; 0: they can be. */
 static int folder_error(const char *path) {
     struct stat s;
     if (stat(path, &s) != 0) return errno;

@@ -68,11 +68,11 @@ struct gs_dataset {
     struct gs_folder_set *folder; /* reads inputs and labels on demand; replaces the arrays above */
 };
 
-/* How to read a text. GS_TOKENS_UNSAID and otherwise all 0: the defaults. */
+/* How to read a text. The defaults: GS_TOKENS_UNSAID, and 0 in all other members. */
 typedef struct gs_text_options {
     gs_tokens tokens;                /* UNSAID: the kind of `vocabulary`, else characters */
     int context;                     /* tokens per window; 0: GS_CONTEXT */
-    const gs_vocabulary *vocabulary; /* of a loaded model; NULL: of `tokenizer`, else made from the text */
+    const gs_vocabulary *vocabulary; /* a loaded model's; NULL: `tokenizer`'s, else one made from the text */
     const char *tokenizer;           /* a folder with byte pairs (bpe.h), or NULL */
 } gs_text_options;
 
@@ -134,7 +134,7 @@ gs_status gs_dataset_check_tokens(const gs_dataset *, int vocabulary);
 gs_scaling gs_dataset_scaling(const gs_dataset *);
 
 /* The same from the sums of bytes and of their squares, which are integers, so the order of adding does not matter.
- * gs_scaling_add adds `count` bytes: the channels' planes in order. gs_scaling_of_sums: `pixels` per channel. */
+ * gs_scaling_add adds `count` bytes: the channels' planes in order. gs_scaling_of_sums: each sum has `pixels` terms. */
 void gs_scaling_add(const unsigned char *bytes, size_t count, size_t plane, size_t channels, uint64_t *sum,
                     uint64_t *squares);
 gs_scaling gs_scaling_of_sums(int channels, double pixels, const uint64_t *sum, const uint64_t *squares);

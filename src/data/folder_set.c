@@ -73,8 +73,8 @@ static int by_bytes(const struct dirent **a, const struct dirent **b) {
     return strcmp((*a)->d_name, (*b)->d_name);
 }
 
-/* List the folders in `folder` or, with `left_out`, the pictures in it, and count those left out. Free the list even
- * after a failure. */
+/* List the folders in `folder` or, with `left_out`, the pictures in it, and count the pictures left out. Free the list
+ * even after a failure. */
 static gs_status list(const char *folder, name_list *all, others *left_out) {
     struct dirent **found = NULL;
     *all = (name_list){0};
@@ -179,7 +179,7 @@ static gs_status no_classes(const char *folder) {
                    has_pictures(folder) ? ", but pictures that lie in no class" : "", folder);
 }
 
-/* Note the classes that have no files here. The files are sorted by label. */
+/* Record the classes that have no files here. The files are sorted by label. */
 static void name_absent(gs_folder_list *l, const name_list *classes) {
     size_t file = 0, absent = 0;
     int first = 0;

@@ -2,11 +2,11 @@
  * the requesting thread and the threads of --loaders. A sample, of shape (3, size, size), is the middle of a picture
  * or, with --augment resized_crop, a random part of it (view.h).
  *
- * A run needs the channels' mean and deviation before its first step. So that a million files take no longer than a
- * thousand, they are measured on GS_FOLDER_DRAWN pictures, the first in the order of epoch 0 with seed 0 (order.h).
+ * A run needs the channels' mean and standard deviation before its first step. So that a million files take no longer
+ * than a thousand, only GS_FOLDER_DRAWN pictures are measured: the first in the order of epoch 0 with seed 0 (order.h).
  *
- * A file that cannot be decoded ends the run with its name and number. With skip_broken, the next decodable file in the
- * list replaces it, with that file's label. The choice depends only on the files. */
+ * A file that cannot be decoded ends the run; the message gives its name and number. With skip_broken, the next
+ * decodable file in the list replaces it, with that file's label. The choice depends only on the files. */
 #pragma once
 
 #include "data/augment.h"
@@ -14,7 +14,7 @@
 enum {
     GS_FOLDER_SIZE = 224,    /* the default size, ... */
     GS_FOLDER_MOST = 4096,   /* ... and the largest */
-    GS_FOLDER_DRAWN = 1000,  /* pictures measured for mean and deviation */
+    GS_FOLDER_DRAWN = 1000,  /* pictures measured for mean and standard deviation */
     GS_FOLDER_FILE = 1 << 28 /* maximum bytes of a file */
 };
 

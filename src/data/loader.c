@@ -8,8 +8,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-/* Slots form a ring: the loader fills `filled % slots`, the worker takes `taken % slots` and owns it until it takes the
- * next one. */
+/* Slots form a ring: the loader fills slot `filled % slots`; the worker takes slot `taken % slots` and owns it until it
+ * takes the next one. */
 struct gs_loader {
     const gs_dataset *set;
     gs_schedule schedule;

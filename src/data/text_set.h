@@ -40,12 +40,12 @@ bool gs_text_is_at(const char *where);
 /* Load one split of "text:FILE" or "jargon": sets d->text, count, shape (1,1,1) with N tokens, labels_each, classes.
  * options->vocabulary, unless NULL, encodes the text. GS_E_FILE: cannot be read, is a folder, exceeds GS_TEXT_MOST
  * bytes, or jargon is not installed (the message names the package). GS_E_USAGE: the kind of tokens or the tokenizer is
- * not the vocabulary's. GS_E_FORMAT: as in vocabulary.h, a damaged gzip stream, or a last tenth shorter than a window
- * and its last label. */
+ * not the vocabulary's. GS_E_FORMAT: as in vocabulary.h, a damaged gzip stream, or a last tenth that is shorter than
+ * one window plus its last label. */
 gs_status gs_text_load(const char *where, gs_split split, const gs_text_options *options, gs_dataset *d);
 void gs_text_free(gs_text *);
 
-/* Load the byte pairs of a folder. GS_E_USAGE: it differs from of_model (unless NULL). Else as in gs_bpe_load. */
+/* Load the byte pairs from a folder. GS_E_USAGE: it differs from of_model (unless NULL). Else as in gs_bpe_load. */
 gs_status gs_text_tokenizer(const char *folder, const gs_vocabulary *of_model, gs_vocabulary *out);
 
 /* The shift of the training windows in this epoch (from 1). */

@@ -4,7 +4,7 @@
  *               CenterCrop(224), the usual evaluation of ImageNet
  *     resized   resize a random part, of 8 % to 100 % of the area, with sides from 3 : 4 to 4 : 3: torchvision's
  *               RandomResizedCrop (Szegedy et al., "Going deeper with convolutions", 2015, section 6). Drawn from
- *               (seed, epoch, sample); after ten draws that do not fit, the middle
+ *               (seed, epoch, sample); after ten draws that do not fit, the middle is taken
  */
 #pragma once
 
@@ -32,10 +32,10 @@ gs_view gs_view_of_small(const gs_view *, int width, int height, int small_width
 
 /* ---- resizing ----
  *
- * Bilinear weights; for shrinking, their triangle is wider, so that every pixel contributes ("antialias"). The bytes
- * equal those of resize(..., BILINEAR) in Pillow up to version 12, which torchvision uses for pictures from files:
- * columns first, then rows; integer weights with 22 fractional bits; values rounded to bytes between the passes. For
- * some pictures, mostly tall ones, Pillow 13 resizes the rows first: its bytes then differ by at most 1
+ * Bilinear weights; when shrinking, the triangle of weights is wider, so that every pixel contributes ("antialias").
+ * The bytes equal those of resize(..., BILINEAR) in Pillow up to version 12, which torchvision uses for pictures from
+ * files: columns first, then rows; integer weights with 22 fractional bits; values rounded to bytes between the passes.
+ * For some pictures, mostly tall ones, Pillow 13 resizes the rows first: its bytes then differ by at most 1
  * (tests/io/test_pictures.c).
  *
  *     out[x] = sum over i of  weight(i) in[i],    weight(i) ~ 1 - |i + 0.5 - centre| / max(scale, 1)

@@ -43,13 +43,13 @@ const char *gs_tokens_word(gs_tokens, size_t count);
  * than GS_VOCABULARY_MOST different characters. GS_E_USAGE: byte pairs, which need a list. Call gs_vocabulary_free
  * after success. */
 gs_status gs_vocabulary_of(gs_tokens, const char *text, size_t bytes, const char *where, gs_vocabulary *out);
-/* The byte pairs of a folder; errors as in gs_bpe_load. */
+/* The byte pairs from a folder; errors as in gs_bpe_load. */
 gs_status gs_vocabulary_load(const char *folder, gs_vocabulary *out);
 void gs_vocabulary_free(gs_vocabulary *);
 gs_status gs_vocabulary_copy(const gs_vocabulary *, gs_vocabulary *out);
 
-/* The tokens of such a text; free them with free(). GS_E_FORMAT: as above, for byte pairs too, or the vocabulary lacks
- * a character; the message names the first one, its byte and line. */
+/* The tokens of such a text; free them with free(). GS_E_FORMAT: as above (for byte pairs too), or the vocabulary lacks
+ * a character; the message names the first such one, its byte and line. */
 gs_status gs_vocabulary_encode(const gs_vocabulary *, const char *text, size_t bytes, const char *where,
                                uint16_t **tokens, size_t *count);
 

@@ -24,6 +24,6 @@ bool gs_cache_read(const char *name, void **data, size_t *bytes);
 bool gs_cache_write(const char *name, const void *data, size_t bytes);
 
 /* Take a lock that one process or thread holds at a time; it ends with the process. Waits for at most 60 s. -1: another
- * still holds the lock, or there is no cache; continue without it. */
+ * process or thread still holds it, or there is no cache; continue without a lock. */
 int gs_cache_lock(void);
 void gs_cache_unlock(int lock);

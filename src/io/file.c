@@ -164,8 +164,8 @@ static gs_status check_target(const char *path) {
     return GS_OK;
 }
 
-/* The new file gets the old one's mode and, if permitted, its owner and group. If the group differs, it gets only the
- * rights of others. */
+/* The new file gets the old one's mode and, if permitted, its owner and group. If the group could not be kept, the
+ * file's group gets only the rights of others. */
 static void keep_rights(int fd, const struct stat *old) {
     mode_t mode = old->st_mode & 0777;
     bool kept = fchown(fd, old->st_uid, old->st_gid) == 0 || fchown(fd, (uid_t)-1, old->st_gid) == 0;

@@ -48,7 +48,7 @@ cJSON *gs_json_array(size_t count, cJSON *const *items);
  * error in a global variable). `end` may be NULL. */
 cJSON *gs_json_parse(const char *text, size_t length, const char **end);
 
-/* Parse a whole text, which a 0 follows, as one object; `where` is for messages. Free *json even after a failure.
+/* Parse a whole text, followed by a 0, as one object; `where` is for messages. Free *json even after a failure.
  * GS_E_FORMAT. */
 gs_status gs_json_object(const char *where, const char *text, size_t length, cJSON **json);
 

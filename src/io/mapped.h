@@ -1,4 +1,4 @@
-/* Memory backed by a file: only recently used pages use RAM, and the system writes them to disk if it is short.
+/* Memory backed by a file: only recently used pages occupy RAM; when RAM is short, the system writes pages to disk.
  *
  * The file is unlinked at once, so nothing remains when the process ends, even by SIGKILL. All blocks are allocated
  * before mapping, so a full disk is an error here, not a SIGBUS during a step. */

@@ -169,7 +169,7 @@ static gs_status decode_jpeg(jpeg_decoder *d, unsigned char *to, int width, int 
 
 enum {
     MOST_CHUNK =
-        8 << 20,      /* bytes in one chunk besides the picture, such as text: libpng unpacks some of them */
+        8 << 20,      /* bytes in a non-picture chunk, such as text; libpng unpacks some of these chunks */
     MOST_CHUNKS = 100 /* maximum number of chunks kept */
 };
 

@@ -32,8 +32,8 @@ static gs_layer *make_with(const gs_layer_ops *ops, float number) {
     return me ? &me->base : NULL;
 }
 
-/* Defines forward and backward by one operator each. Backward reads y or x; further arguments of the operators
- * follow. */
+/* Defines forward and backward, which call one operator each. Backward reads y or x. The remaining macro arguments are
+ * appended to the operators' arguments. */
 #define KEPT_y gs_layer_y(l, l->x)
 #define KEPT_x l->x
 #define BUFFERS_y GS_ELEMENT_WISE

@@ -16,8 +16,8 @@
  *     backward    sum dy, sum dy u      u = (x - mean) / sqrt(var + eps): dx needs these sums over all workers
  *
  * The sums are doubles. Each worker first computes its own mean, and the variance around it; sum x^2 is computed from
- * these, so a mean far from 0 costs only digits of a double. dw and db remain this worker's contributions: like all
- * gradients, they are summed later. If a channel has one element, u is 0 and the running variance is unchanged. */
+ * these, so a mean far from 0 costs only some of a double's digits. dw and db remain this worker's contributions: like
+ * all gradients, they are summed later. If a channel has one element, u is 0 and the running variance is unchanged. */
 #include <math.h>
 #include <stdlib.h>
 #include "layer/make.h"
@@ -156,7 +156,7 @@ static gs_status find_statistics(gs_layer *l, const gs_pass *pass, gs_mem x, gro
 static gs_status train_group(gs_layer *l, const gs_pass *pass, gs_mem x, group g) {
     const batch_norm *me = (const batch_norm *)l;
     const gs_mem here = gs_at_number(x, g.at);
-    if (!pass->recomputing) /* when recomputing, those of the first forward remain */
+    if (!pass->recomputing) /* when recomputing, the first forward's statistics remain */
         GS_TRY(find_statistics(l, pass, here, g));
     return l->device->ops->batch_norm_forward(l->device, gs_at_number(l->y, g.at), here, l->param[WEIGHT].w,
                                               l->param[BIAS].w, g.mean, g.var, g.images, &me->sizes);

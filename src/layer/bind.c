@@ -68,7 +68,7 @@ static bool stays_offloaded(const gs_arena *a, int buffer) {
     return !a->copies && gs_arena_is_offloaded(a, buffer);
 }
 
-/* Place in the arena all buffers that are not offloaded. *end: floats up to the end of the last one. */
+/* Find places in the arena for all buffers that are not offloaded. *end: floats up to the end of the last one. */
 static gs_status place_in_arena(const gs_arena *a, gs_lifetimes *lifetimes, size_t *end) {
     gs_lifetimes here = {0};
     size_t next = 0;
@@ -102,7 +102,7 @@ static gs_status allocate_arena(gs_layer *root, gs_lifetimes *lifetimes, size_t 
 }
 
 /* Each y gets whole pages of a file, shared with no other y: disk space is cheap. The y that backward computes again
- * stay in the arena, since they need no memory in between. */
+ * stay in the arena, because they need no memory in between. */
 static void choose_whole_pages(gs_arena *a, const gs_lifetimes *lifetimes, size_t count) {
     enum { PAGE = 4096 / sizeof(float) };
     for (size_t i = 0; i < count; i++)

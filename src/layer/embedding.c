@@ -9,7 +9,7 @@
  * no gradient, so the layer must come first in a model.
  *
  * Initial values are uniform in (-k, k), k = 1 / sqrt(width), so that vectors have about the same length for any width.
- * (PyTorch draws from the normal distribution with deviation 1: `embedding V D std 1`.)
+ * (PyTorch draws from the normal distribution with standard deviation 1: `embedding V D std 1`.)
  *
  * The layer `tied` may use the table too, to turn each vector back into one logit per row (tied.c).
  *
@@ -25,7 +25,7 @@ typedef struct embedding {
     int width;
 } embedding;
 
-/* Layers are numbered depth first: only the first layer's containers come before it. */
+/* Layers are numbered depth first, so only its own containers come before the first layer. */
 static bool is_first(const gs_layer *l) {
     int holders = l->name[0] ? 1 : 0;
     for (const char *c = l->name; *c; c++) holders += *c == '.';

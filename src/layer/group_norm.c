@@ -21,7 +21,7 @@ enum { WEIGHT, BIAS, SUMS = 6 /* arrays with an element for each group of each s
 typedef struct group_norm {
     gs_layer base;   /* `outputs` is its number of groups */
     gs_mem of_group; /* SUMS arrays, see below */
-    gs_mem ones;     /* one per channel, or per group of all samples if those are more */
+    gs_mem ones;     /* as many as channels, or as groups of all samples if that is more */
     gs_mem zeros;
     gs_mem u; /* for backward, if there is no dx to hold u */
 } group_norm;

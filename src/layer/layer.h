@@ -28,8 +28,8 @@ typedef enum gs_rerun {
  * the layer's forward and backward. */
 typedef struct gs_layer_memory {
     int y_buffer, dx_buffer; /* indices of its two arena buffers; below 0: its own buffer, or none */
-    int backward_step;       /* steps of backward done by the end of its own (gs_buffer_plan.now) */
-    bool x_half, y_half;     /* 16-bit: x and dx; y and dy (half_storage.h); for the root: its two ends */
+    int backward_step;       /* how many steps of backward are done when its own is (gs_buffer_plan.now) */
+    bool x_half, y_half;     /* in 16 bits: x and dx; y and dy (half_storage.h); for the root: its ends */
     int segment;    /* for a child of the root: 1 + the index of its segment's first child; 0: no segment */
     int unit;       /* for a child of the root: its unit of offloading, from 1 (offload.h); 0: none */
     gs_rerun rerun; /* within a segment */
@@ -41,7 +41,7 @@ typedef struct gs_layer_ops {
     const char *name; /* the operator's name, used everywhere: "conv2d" */
     gs_buffers buffers;
     gs_storage storage;
-    /* Set out, flops, parameters and state (make.h) for `in`. GS_E_SHAPE if it does not fit: the message says why. */
+    /* Set out, flops, parameters and state (make.h) for `in`. GS_E_SHAPE if `in` does not fit; the message says why. */
     gs_status (*plan)(gs_layer *, gs_shape in);
     /* Allocate device memory besides y and dx (an index, for example); NULL: none. */
     gs_status (*bind)(gs_layer *, size_t max_batch);
@@ -50,8 +50,8 @@ typedef struct gs_layer_ops {
     /* Gradient of the output -> gradient of the input: *dx says where to write it (GS_NONE if !needs_dx); backward may
      * replace it by another address. Adds to dw and db, or writes them if the pass is fresh. */
     gs_status (*backward)(gs_layer *, const gs_pass *, gs_mem dy, gs_mem *dx);
-    /* Containers: plan the buffers for the dx of their layers and for their own dx, which is returned (buffer_plan.h).
-     * NULL: the layers share no buffers with others. */
+    /* For containers: plan the buffers for the dx of their layers, and for their own dx; returns the latter
+     * (buffer_plan.h). NULL: the layers share no buffers with others. */
     int (*plan_backward)(gs_layer *, gs_buffer_plan *, int dy);
     /* Frees the memory that bind allocated; NULL: nothing to free. */
     void (*unbind)(gs_layer *);
@@ -65,7 +65,7 @@ typedef struct gs_layer_ops {
     /* For layers that remember earlier tokens: allocate that memory, once. GS_E_SHAPE: impossible. NULL: nothing to
      * remember. */
     gs_status (*cache)(gs_layer *, size_t max_batch);
-    /* For `profile`: arrays of y's size that forward writes besides y and that backward reads besides dy. */
+    /* For `profile`: how many arrays of y's size forward writes besides y, and how many backward reads besides dy. */
     int extra_writes, extra_reads;
     /* The layer as in a model text: "conv 32 3x3 pad 1". At most `size` bytes. NULL: its name is enough. */
     void (*describe)(const gs_layer *, char *text, size_t size);
@@ -76,10 +76,10 @@ struct gs_layer {
     gs_layer **child; /* sequential: its layers; residual: body, then shortcut (or only body) */
     int children;
 
-    float std;   /* of normal initial weights (gs_layer_with_std); 0: not normal */
-    int outputs; /* the outputs, channels, heads or table rows given to its constructor; 0: it has none */
+    float std;   /* standard deviation of normal initial weights (gs_layer_with_std); 0: not normal */
+    int outputs; /* outputs, channels, heads or table rows, as given to its constructor; 0: it has none */
     bool bias;   /* linear and conv2d: created with a bias */
-    int block;   /* the model text's block it comes from, from 1, with each use counted; 0: none */
+    int block;   /* which use of a block in the model text it comes from, from 1; 0: none */
 
     int recompute; /* for the root, before binding: see recompute.h */
     /* True for a pipeline stage whose neighbours also store activations in 16 bits (memory/half_storage.h). */
@@ -93,14 +93,14 @@ struct gs_layer {
     char name[48];  /* its path, as in PyTorch's Sequential: "0", "3.body.1"; "" for the model's root */
     int number;     /* its index in the whole model in the order of gs_layer_walk, from 0; used by dropout */
     gs_shape in, out;
-    int first, local_outputs; /* it computes this many outputs from `first` on; all unless a shard */
+    int first, local_outputs; /* the outputs that it computes, from `first` on; all unless it is a shard */
     gs_param param[GS_LAYER_PARAMS];
     int params;
     const gs_param *borrowed; /* another layer's tensor that it uses as its weight; NULL: it has its own */
     /* Another layer borrows param[0]. That layer's backward runs first and writes dw, so this layer adds to dw even in
      * a fresh pass. */
     bool lent;
-    size_t at;                 /* offset in the flat arrays of its parameters, or of those inside it */
+    size_t at;                 /* where its parameters, or those inside it, begin in the flat arrays */
     double flops;              /* for one sample's forward; a multiply-add counts as 2; includes the bias */
     bool needs_dx;             /* false if no earlier layer has parameters */
     bool y_over_x, dx_over_dy; /* the layer works in place and has no y, or no dx, of its own */
@@ -114,7 +114,7 @@ struct gs_layer {
     gs_mem x;                          /* from the last forward */
     struct gs_layer_watcher *watchers; /* for the root: the watcher added last (watch.h); NULL: none */
     gs_layer_memory memory;
-    size_t bytes; /* size of its buffers; the root's includes the dx that share no space with a y */
+    size_t bytes; /* size of its buffers; the root's size includes each dx that shares no space with a y */
     bool fused;   /* an earlier layer does its work (sequential.c): it is not bound and not called */
     /* Another pipeline stage computes it (gs_model_config): not bound and not called, but it has w and dw. */
     bool other_stage;
@@ -138,8 +138,8 @@ size_t gs_layer_params(const gs_layer *l);
 /* The number of trained floats that its operators read: its own, or borrowed ones. */
 size_t gs_layer_weights(const gs_layer *l);
 
-/* FLOPs for one sample in the layer and its children. Backward takes as many as forward for dx, and as many again for
- * dw and db, if the layer has weights. */
+/* FLOPs for one sample in the layer and its children. For dx, backward takes as many as forward; if the layer has
+ * weights, it takes as many again for dw and db. */
 typedef struct gs_layer_flops {
     double forward, backward;
 } gs_layer_flops;

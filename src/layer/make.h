@@ -27,10 +27,10 @@ GS_API gs_layer *gs_layer_new(const gs_layer_ops *ops, size_t bytes, int childre
 /* A layer without children; `outputs`: gs_layer.outputs. */
 GS_API gs_layer *gs_layer_with_outputs(const gs_layer_ops *ops, size_t bytes, int outputs);
 
-/* In plan: add the next parameter of l, l->param[0] first: its label ("weight"), its shape, and the number of inputs
- * that feed one output, which determines the initial values (model/model.h); 0: all elements begin at 0. The
- * parameter's offset is chosen later. All three functions return GS_E_SHAPE with a message that names the layer, the
- * value found and the value wanted:
+/* In plan: add the next parameter of l, beginning with l->param[0]: its label ("weight"), its shape, and fan_in, the
+ * number of inputs that feed one output. fan_in determines the initial values (model/model.h): if it is 0, all elements
+ * begin at 0. The parameter's offset is chosen later. This function and the next two return GS_E_SHAPE with a message
+ * that names the layer, the value found and the value wanted:
  *
  *     label    NULL or empty; another tensor of this layer has it; "<name of l>.<label>" does not fit GS_PARAM_NAME
  *     ndim     not 1 to 4
@@ -58,7 +58,7 @@ GS_API gs_status gs_layer_check_vectors(const gs_layer *l, gs_shape in, const ch
 GS_API gs_status gs_layer_plan_element_wise(gs_layer *l, gs_shape in);
 
 /* In plan of a container: name child i "<name of l>.<label>" and plan it for the input `in`. needs_dx: a layer before
- * the child learns. */
+ * the child has parameters. */
 GS_API gs_status gs_layer_plan_child(gs_layer *l, int i, const char *label, gs_shape in, bool needs_dx);
 
 /* The library's containers run their children in a known order: sequentially; or the body, then the shortcut. */
@@ -88,7 +88,7 @@ gs_shape gs_layer_y_shape(const gs_layer *l);
 GS_API gs_layer *gs_linear(int out, bool bias);
 GS_API gs_layer *gs_conv2d(int out_c, int kernel_h, int kernel_w, int stride_h, int stride_w, int pad_h,
                            int pad_w, bool bias);
-/* With groups and dilation: gs_conv2d_sizes in operands.h; 1 means neither. */
+/* With groups and dilation (gs_conv2d_sizes in operands.h); groups or a dilation of 1 means none. */
 GS_API gs_layer *gs_conv2d_grouped(int out_c, int kernel_h, int kernel_w, int stride_h, int stride_w,
                                    int pad_h, int pad_w, int groups, int dilation_h, int dilation_w,
                                    bool bias);
@@ -124,18 +124,18 @@ GS_WORD_LAYERS(GS_DECLARE)
 #define GS_DECLARE(name, type, read, usage, expected, what) GS_API gs_layer *gs_##name(type);
 GS_NUMBER_LAYERS(GS_DECLARE)
 #undef GS_DECLARE
-GS_API gs_layer *gs_gelu(void);      /* x Phi(x), Phi the normal distribution */
-GS_API gs_layer *gs_gelu_tanh(void); /* its approximation with a tanh, as in GPT-2 (backend.h) */
+GS_API gs_layer *gs_gelu(void);      /* x Phi(x), where Phi is the normal distribution function */
+GS_API gs_layer *gs_gelu_tanh(void); /* gelu approximated with a tanh, as in GPT-2 (backend.h) */
 GS_API gs_layer *gs_positions(void); /* adds a learned vector for each position of a sequence */
 GS_API gs_layer *gs_tied(void);      /* linear without bias, whose weight is the embedding's table */
-/* (q, k, v) of each token -> a mean of the values, in several heads; causal: only the values up to the token itself. */
+/* (q, k, v) of each token -> a weighted mean of the values, per head; causal: of the values up to this token. */
 GS_API gs_layer *gs_attention(int heads, bool causal);
-/* Token numbers -> vectors: row x of a table with `rows` rows. This layer must come first in a model. */
+/* Turns each token number x into a vector: row x of a table with `rows` rows. This layer must come first in a model. */
 GS_API gs_layer *gs_embedding(int rows, int width);
-/* Returns l, whose initial weights will be normal with mean 0 and this standard deviation, and whose bias will be 0.
- * Returns NULL for NULL. */
+/* Returns l, whose initial weights will be normally distributed with mean 0 and this standard deviation, and whose bias
+ * will be 0. Returns NULL for NULL. */
 GS_API gs_layer *gs_layer_with_std(gs_layer *l, float std);
-/* Runs the layers in order. It owns the layers (not the array) from then on; NULL if one of them is NULL. */
+/* Runs the layers in order. The new layer owns them (not the array) from then on; NULL if one of them is NULL. */
 GS_API gs_layer *gs_sequential(int count, gs_layer *const *layers);
-/* y = body(x) + shortcut(x); shortcut NULL: y = body(x) + x. It owns both from then on. */
+/* y = body(x) + shortcut(x); shortcut NULL: y = body(x) + x. The new layer owns both from then on. */
 GS_API gs_layer *gs_residual(gs_layer *body, gs_layer *shortcut);

@@ -20,11 +20,11 @@ typedef struct gs_param {
     char name[GS_PARAM_NAME]; /* "3.weight", "5.body.0.bias" */
     int ndim, dims[4];
     size_t at, count; /* its offset and length in the model's flat arrays */
-    float std;        /* of normal initial values; 0: not normal */
+    float std;        /* standard deviation of normally distributed initial values; 0: not normal */
     int fan_in;    /* inputs that feed one output: sets the range of initial values; 0: all values are ... */
     float initial; /* ... this */
     bool state;
-    gs_cut cut;      /* the part held by a rank of a tensor group, and described by dims and count */
+    gs_cut cut;      /* which part a rank of a tensor group holds; dims and count describe that part */
     int cut_blocks;  /* if cut: this many equal parts of dims[0] are each cut: 3 for q, k and v */
     int cut_whole;   /* if cut: the number of such rows or columns in the whole tensor */
     bool longer;     /* a file may hold more rows than dims[0]: the first dims[0] are loaded */
@@ -37,8 +37,8 @@ typedef struct gs_pass {
     size_t n;      /* samples; at most the max_batch given to bind */
     bool training; /* dropout is active */
     bool fresh;    /* the gradients are still empty: backward writes dw and db instead of adding to them */
-    /* Backward runs this forward again (recompute.h): y must become the same again. State is not added to a second
-     * time, and nothing is summed over workers. */
+    /* Backward runs this forward again (recompute.h): y must become the same again. Nothing is added to the state a
+     * second time, and nothing is summed over workers. */
     bool recomputing;
     uint64_t seed, step; /* the user's seed and the index of the step, from 0, for dropout */
     size_t first;        /* index of the first of these samples in the global batch, for dropout */

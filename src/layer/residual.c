@@ -9,7 +9,7 @@
 #include "layer/make.h"
 
 /* True if the layer's y is in its own buffer and its backward does not read it. (A pooling's y may belong to a
- * convolution that does the pooling's work and reads it.) */
+ * convolution that does the pooling's work and reads that y.) */
 static bool gives_up_y(const gs_layer *l) {
     while (gs_layer_is_sequence(l) && l->children > 0) l = l->child[l->children - 1];
     return l->ops->buffers == GS_OWN && !l->ops->fuse_into;

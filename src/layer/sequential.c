@@ -5,14 +5,14 @@
  * buffer and not read it in backward. It may write its dx over dy only if the layer after it owns that buffer: a dy
  * from outside, or passed on by a view, may belong to a residual block, whose other branch needs it too.
  *
- *     conv    y: own          dx: own
- *     relu    y: conv's       dx: max_pool's
- *     max_pool y: own         dx: own
+ *     conv       y: own       dx: own
+ *     relu       y: conv's    dx: max_pool's
+ *     max_pool   y: own       dx: own
  *
  * If the backend supports it, linear and conv2d also do the work of the relu and the max_pool2d after them (gs_epilogue
- * in operands.h). Those layers are then neither bound nor called. The fused layer's y is the result, and its backward
- * reads it, so the layer after them may not write over it. On a device with `no_fusion` nothing is fused; the bits are
- * the same, except where a 16-bit y rounds to 0: fused, dy passes if y was above 0 before rounding.
+ * in operands.h). Those layers are then not bound and not called. The y of linear or conv2d is the final result, and
+ * its backward reads it, so the layer after them must not overwrite it. On a device with `no_fusion` nothing is fused;
+ * the bits are the same, except where a 16-bit y rounds to 0: if fused, dy passes where y was above 0 before rounding.
  *
  * In a pipeline stage, the outermost sequence runs only the stage's layers. */
 #include <stdio.h>
@@ -121,8 +121,8 @@ static gs_status begin_backward(gs_layer *l, const gs_pass *pass, int i) {
 /* ---- backward ---- */
 
 /* The chain rule: dx = f_1'(... f_k'(dy)), from the last layer to the first. It stops early at a layer that needs no
- * dx, because no layer before it learns. The outermost sequence reports its progress; inside a residual block the
- * branches do not run in the order of their parameters. */
+ * dx, because no layer before it has parameters. Only the outermost sequence reports its progress, because inside a
+ * residual block the branches do not run in the order of their parameters. */
 static gs_status sequential_backward(gs_layer *l, const gs_pass *pass, gs_mem dy, gs_mem *dx) {
     *dx = dy;
     for (int i = l->children - 1; i >= 0; i--) {

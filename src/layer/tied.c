@@ -6,7 +6,7 @@
  *
  * The table is one tensor, counted, updated and saved once. Its gradient has two terms: this layer's backward runs
  * first and writes one, then the embedding's backward adds the other (gs_layer.lent). The gradient is final after the
- * embedding's backward, the last of all.
+ * embedding's backward, which is the last of all.
  *
  * Source: Press, Wolf, "Using the output embedding to improve language models" (EACL 2017). */
 #include "layer/make.h"

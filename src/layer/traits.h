@@ -15,7 +15,7 @@ typedef enum gs_buffers {
 typedef enum gs_storage {
     GS_IN_FLOATS,   /* none */
     GS_ALIKE,       /* all four, or none */
-    GS_EITHER,      /* x and dx, or neither; y and dy, or neither; y alone if there is no dx */
+    GS_EITHER,      /* x with dx, and y with dy, each pair by itself; y alone if there is no dx */
     GS_X_IN_FLOATS, /* y and dy, or none */
     GS_Y_IN_FLOATS, /* x and dx, or none */
 } gs_storage;
@@ -37,5 +37,5 @@ typedef enum gs_tensor_kind {
     GS_TENSOR_VECTORS,  /* each token's y depends only on its x, and the gradients are sums over tokens */
     GS_TENSOR_PLACES,   /* each token's y depends on its x and its position in the sequence */
     GS_TENSOR_DRAWS, /* each element of y depends on one element of x, and on the random word for its index */
-    GS_TENSOR_AROUND, /* a container: like the layers in it */
+    GS_TENSOR_AROUND, /* a container: behaves like the layers in it */
 } gs_tensor_kind;

@@ -9,12 +9,12 @@
 typedef enum gs_direction { GS_FORWARD, GS_BACKWARD, GS_DIRECTIONS } gs_direction;
 
 /* Called for containers too, before and after their layers. Not called for a layer whose work an earlier one does
- * (gs_layer.fused). in: x, or dy; out: y, or dx, which is GS_NONE if the layer computes none. Either may be NULL. */
+ * (gs_layer.fused). in: x, or dy; out: y, or dx (GS_NONE if none is computed). Either function may be NULL. */
 typedef struct gs_layer_watcher {
     void *context;
     gs_status (*before)(void *context, const gs_layer *, gs_direction, const gs_pass *, gs_mem in);
     gs_status (*after)(void *context, const gs_layer *, gs_direction, const gs_pass *, gs_mem out);
-    struct gs_layer_watcher *next; /* the one added before; its calls come inside this one's */
+    struct gs_layer_watcher *next; /* the watcher added before, whose calls come between this one's */
 } gs_layer_watcher;
 
 /* From now on `watcher`, which must live as long as the net, is called for the net and all its layers. The first
@@ -34,8 +34,8 @@ static inline bool gs_layer_is_view(const gs_layer *l) {
     return l->ops->buffers == GS_VIEW;
 }
 
-/* Hooks around the layers of the outermost sequence, in every pass: called when layer `child` begins its forward or
- * backward and, unless NULL, when it has ended its backward; also for a layer whose work another layer does. */
+/* Hooks around the layers of the outermost sequence, in every pass: `begins` is called before the forward or backward
+ * of layer `child`, `ended` (may be NULL) after its backward; both even for a layer whose work another layer does. */
 typedef struct gs_layer_hooks {
     gs_status (*begins)(void *context, const gs_pass *, int child, bool backward);
     gs_status (*ended)(void *context, const gs_pass *, int child);

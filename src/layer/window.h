@@ -1,4 +1,4 @@
-/* The arithmetic of windows that move over an image (window.c); the library's layers use it besides make.h. */
+/* The arithmetic of windows that move over an image (window.c); the library's layers use it in addition to make.h. */
 #pragma once
 
 #include "layer/make.h"

@@ -1,5 +1,5 @@
-/* A pass: forward to the logits, the loss, which is added to the tail of the gradients, and backward. Also clears
- * gradients before a step, and updates the layers' state after it. */
+/* A pass: forward, which computes the logits; the loss, which is added to the tail of the gradients; and backward. Also
+ * clears gradients before a step, and updates the layers' state after it. */
 #include "parallel/tensor.h"
 #include "model/model.h"
 
@@ -36,8 +36,8 @@ static gs_share share_of(const gs_model *m) {
     return gs_tensor_share(&m->tensor, gs_model_whole(m)->out.c);
 }
 
-/* Each rank writes its largest output for a row into an array of zeros; the sum over the group gathers all of them.
- * Then the exponentials are summed over the group. */
+/* Each rank writes its largest output for each row into an array of zeros; summing the arrays over the group gathers
+ * them. Then the exponentials are summed over the group. */
 static gs_status loss_of_parts(gs_model *m, const gs_pass *pass, gs_mem logits, gs_mem targets) {
     const gs_backend *ops = m->device->ops;
     const gs_layer *head = gs_tensor_outputs(m->net);

@@ -104,7 +104,7 @@ void gs_generator_free(gs_generator *g) {
 
 /* ---- the draw ---- */
 
-/* Map a float to an integer, preserving the order; 0 is below all of them. Adding 0 makes -0 equal to 0. */
+/* Map a finite float to an integer above 0, preserving the order. Adding 0 makes -0 equal to 0. */
 static uint32_t order_of(float x) {
     uint32_t bits;
     memcpy(&bits, &(float){x + 0.0F}, sizeof bits);
@@ -117,7 +117,7 @@ static int count_from(const float *x, int count, uint32_t least) {
     return found;
 }
 
-/* Tokens at or above this limit may be drawn: order_of the top_k-th largest x, found bit by bit. */
+/* The limit at or above which tokens may be drawn: order_of() of the top_k-th largest x, found bit by bit. */
 static uint32_t limit_of(const float *x, int count, int top_k) {
     uint32_t limit = 0;
     for (uint32_t bit = 1u << 31; bit && top_k > 0 && top_k < count; bit >>= 1)
@@ -157,7 +157,7 @@ int gs_sample(const gs_sampling *s, const float *x, int count, uint64_t text, ui
                 return i;
         }
     }
-    return best; /* not reached, since u < 1, and both rounds compute the same sum */
+    return best; /* not reached, because u < 1 and both rounds compute the same sum */
 }
 
 /* ---- use ---- */

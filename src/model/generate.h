@@ -15,11 +15,11 @@
  *
  * The draw. For the logits x of the last token and a temperature T > 0, token i has the weight exp((x[i] - largest) /
  * T) if x[i] is among the top_k largest (on a tie at that limit, tokens with lower numbers take precedence), else 0.
- * The weights are added in double, in order of the token numbers. The first token whose partial sum exceeds u times the
- * total is drawn, with u in [0, 1). With T = 0 the token with the largest logit is drawn, the first one on a tie. u
- * consists of words 0 and 1 of philox(seed, (GS_STREAM_GENERATE, index of the text), index of the token): if the logits
- * are the same, a seed gives the same text on any device and with any number of threads. Devices round logits
- * differently, which changes about one draw in a million.
+ * The weights are added in double precision, in the order of the token numbers. The first token whose partial sum
+ * exceeds u times the total is drawn, with u in [0, 1). With T = 0 the token with the largest logit is drawn (on a tie,
+ * the first such token). u consists of words 0 and 1 of philox(seed, (GS_STREAM_GENERATE, index of the text), index of
+ * the token): if the logits are the same, a seed gives the same text on any device and with any number of threads.
+ * Devices round logits differently, which changes about one draw in a million.
  *
  * Source: Radford et al., "Language models are unsupervised multitask learners" (2019), for top_k; Ackley, Hinton,
  * Sejnowski, "A learning algorithm for Boltzmann machines" (Cognitive Science 9, 1985), for the temperature. */
@@ -43,8 +43,8 @@ typedef struct gs_sampling {
 #define GS_TEMPERATURE_MOST 1e6f
 
 /* A generator generates max_batch texts at once. The model must outlive it, and must not be used for anything else in
- * the meantime. GS_E_SHAPE: the model is not one of token sequences that can run token by token; the message says why.
- * GS_E_USAGE: sampling out of range. GS_E_MEMORY. */
+ * the meantime. GS_E_SHAPE: the model does not take token sequences, or cannot run token by token; the message says
+ * why. GS_E_USAGE: sampling out of range. GS_E_MEMORY. */
 gs_status gs_generator_create(gs_model *, const gs_sampling *, gs_generator **out);
 /* Check only a model's shapes; the model may be a plan. gs_generator_create also checks each layer. */
 gs_status gs_generator_check(const gs_model *);
@@ -54,8 +54,8 @@ void gs_generator_free(gs_generator *); /* NULL is allowed */
  * GS_E_USAGE: a token is not in 0 .. vocabulary - 1, or the context is full. */
 gs_status gs_generator_feed(gs_generator *, const int *tokens, size_t count);
 
-/* From now on, draw only from tokens 0 .. known - 1, with 1 <= known <= vocabulary. A model may have more tokens than
- * its text, for example the next multiple of 64. */
+/* From now on, draw only from tokens 0 .. known - 1, with 1 <= known <= vocabulary. A model's vocabulary may be larger
+ * than its text's, for example because it was rounded up to a multiple of 64. */
 void gs_generator_know(gs_generator *, int known);
 
 /* Draw the next token of each text: tokens[i], i < max_batch. At least one token must have been fed. GS_E_DIVERGED: a
@@ -65,5 +65,5 @@ gs_status gs_generator_next(gs_generator *, int *tokens);
 /* The logits used by the last draw, (max_batch, vocabulary), valid until the next call. */
 const float *gs_generator_logits(const gs_generator *);
 
-/* Only the draw, from `count` finite logits. */
+/* Makes just the draw, from `count` finite logits. */
 int gs_sample(const gs_sampling *, const float *logits, int count, uint64_t text, uint64_t token);

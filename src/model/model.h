@@ -1,7 +1,7 @@
 /* A model: layers, all parameters in one flat array, all gradients in another.
  *
- * The gradient array ends with GS_STATS extra floats (backend.h), to which the loss adds. One sum over the workers
- * therefore covers the gradients *and* the counts; the gradients are divided by the global count afterwards.
+ * The gradient array ends with GS_STATS extra floats (backend.h), to which the loss adds its numbers. One sum over the
+ * workers therefore covers the gradients *and* the counts; the gradients are divided by the global count afterwards.
  *
  * The layers' state, if any, follows the weights (gs_param in layer/layer.h). It is read, written, saved and summed
  * like them, but not trained.
@@ -22,7 +22,7 @@ typedef struct gs_model {
     gs_layer *net; /* planned; bound if device is not NULL */
     gs_shape in, out;
     gs_scaling scaling;                     /* for the training inputs; GS_NOT_SCALED until set */
-    const struct gs_vocabulary *vocabulary; /* of the training text, not owned; NULL: not a text */
+    const struct gs_vocabulary *vocabulary; /* of the training text, not owned; NULL: no training text */
     size_t params;                          /* number of trained floats in `weights` */
     size_t saved;                           /* number of all floats in `weights`, including state */
     gs_param **param; /* in the order of `weights`: param_count parameters, then state, up to saved_count */
@@ -51,13 +51,13 @@ typedef struct gs_model {
     bool stage;       /* the gradients also belong to another model */
     bool has_loss;    /* false for stages without the last layer */
     gs_mem gradients; /* saved + GS_STATS floats */
-    /* The number of floats of parameters whose weights or gradients training stores elsewhere. The array holds only the
+    /* How many floats of the weights, or of the gradients, training stores elsewhere. The array holds only the
      * remaining floats, at their usual offsets. 0: it holds all. */
     size_t weights_apart, gradients_apart;
     /* Buffers for the loss, (max_batch, outputs) each. The loss determines which of the first two exist. */
     gs_mem probability, target, dlogits;
-    /* If a group divides the outputs, `out` and the buffers above hold this worker's shard, and this buffer holds the
-     * loss's sums over the group: ranks + 3 floats for each target of max_batch samples. */
+    /* If a group divides the outputs, `out` and the buffers above describe this worker's shard, and this buffer holds
+     * the sums of the loss over the group: ranks + 3 floats for each target of max_batch samples. */
     gs_mem loss_sums;
 } gs_model;
 
@@ -74,7 +74,7 @@ typedef struct gs_model_config {
     gs_loss loss;     /* usually GS_SOFTMAX_CROSS_ENTROPY */
     uint64_t seed;    /* for the initial values */
     bool unset;       /* leave the weights as allocated */
-    int recompute;    /* segments recomputed by backward, to the same bits (layer/memory/recompute.h) */
+    int recompute;    /* which segments backward recomputes, to the same bits (layer/memory/recompute.h) */
     gs_tensor_group tensor; /* divides the model; the results are the same bits */
 
     /* Create a replica of this model, which was built from a text and must outlive the replica: on the same device,
@@ -84,7 +84,7 @@ typedef struct gs_model_config {
      * holds only their activations. Its layers have the names, numbers and offsets of the whole model, and therefore
      * its dropout. A stage shares the gradients of `of`, but has its own pass->fresh. in: the input of its first layer;
      * out: the output of its last layer, which forward returns. Only the stage with the last layer has a loss; for
-     * others gs_model_loss is a bug. `of` may have only weights, if its creator sets `weights` and `gradients`. */
+     * others gs_model_loss is a bug. `of` may have only weights, if its creator sets its `weights` and `gradients`. */
     int first, last;
 } gs_model_config;
 
@@ -106,17 +106,17 @@ GS_API void gs_model_free(gs_model *);
 
 /* Initial values as PyTorch's defaults for Linear and Conv2d: weight and bias uniform in (-k, k), k = 1 / sqrt(fan_in)
  * (kaiming_uniform with a = sqrt(5), He et al. 2015). Element i of parameter p uses word i % 4 of philox(seed,
- * (GS_STREAM_WEIGHTS, p), i / 4). A layer with "std S" has normal weights with deviation S (core/normal.h turns each
- * word into a number) and bias 0. State, and parameters with a fixed initial value (layer/make.h), have that value.
- * host holds `saved` floats. */
+ * (GS_STREAM_WEIGHTS, p), i / 4). A layer with "std S" has bias 0 and normally distributed weights with standard
+ * deviation S (core/normal.h turns each word into a number). State, and some parameters, have a fixed initial value
+ * (layer/make.h). host holds `saved` floats. */
 void gs_model_initial_values(const gs_model *, uint64_t seed, float *host);
 
 /* *logits = net(x); x is (pass->n, in). GS_E_USAGE: more samples than max_batch. */
 GS_API gs_status gs_model_forward(gs_model *, const gs_pass *, gs_mem x, gs_mem *logits);
 
 /* Add (loss, correct, samples) for these logits and the targets of the n samples to the tail of `gradients`. `correct`
- * counts the samples whose largest output is at the label or at the largest target; with one output, all samples.
- * GS_E_FORMAT: a label out of range. */
+ * counts the samples whose largest output is at the index of the label or of the largest target; with one output, all
+ * samples. GS_E_FORMAT: a label out of range. */
 GS_API gs_status gs_model_loss(gs_model *, const gs_pass *, gs_mem logits, gs_mem targets);
 
 /* Add the gradient of the *sum* of the samples' losses (times pass->loss_scale) to `gradients`; a `fresh` pass writes
@@ -124,7 +124,7 @@ GS_API gs_status gs_model_loss(gs_model *, const gs_pass *, gs_mem logits, gs_me
 GS_API gs_status gs_model_backward(gs_model *, const gs_pass *, gs_mem logits, gs_mem targets);
 
 /* The backward of a stage. For a stage without a loss, dy is the gradient of its output. *dx = the gradient of its
- * input; GS_NONE if no layer before the stage learns. */
+ * input; GS_NONE if no layer before the stage has parameters. */
 gs_status gs_model_backward_stage(gs_model *, const gs_pass *, gs_mem logits, gs_mem targets, gs_mem dy,
                                   gs_mem *dx);
 
@@ -133,8 +133,8 @@ gs_status gs_model_backward_stage(gs_model *, const gs_pass *, gs_mem logits, gs
 GS_API gs_status gs_model_clear_gradients(gs_model *);
 GS_API gs_status gs_model_clear_stats(gs_model *);
 
-/* Set the layers' state to its part of `gradients`, which is a sum over `samples` samples (as counted by the loss),
- * divided by `samples`. This is part of each update (optim/optimizer.h). */
+/* Set the layers' state to its part of `gradients` divided by `samples`; that part is a sum over `samples` samples, as
+ * the loss counts them. This is part of each update (optim/optimizer.h). */
 gs_status gs_model_update_state(gs_model *, double samples);
 /* The same for `count` floats of state stored elsewhere. */
 gs_status gs_model_update_state_of(gs_model *, gs_mem state, gs_mem sums, size_t count, double samples);

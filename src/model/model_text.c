@@ -126,7 +126,7 @@ static gs_status GS_PRINTF(2, 3) words_wrong(const text_words *w, const char *fo
     return gs_fail(GS_E_MODEL, "model text: %s: %s", place, problem);
 }
 
-/* out = "did you mean relu? " for the nearest of `words` (ended by NULL), if one is near enough; else "". */
+/* out = "did you mean relu? " for the nearest of `words` (NULL-terminated), if one is near enough; else "". */
 static void words_suggest(const text_words *w, const char *const *words, char *out, size_t size) {
     const char *nearest = gs_nearest(w->here.at, w->here.length, words);
     out[0] = '\0';

@@ -17,7 +17,7 @@
  *              | "dropout" P | ...                            one number each: GS_NUMBER_LAYERS in layer/make.h
  *              | "residual" "(" model [ "|" model ] ")"       body and shortcut; without a shortcut, x itself
  *              | "flatten" | "relu" | ...                     one word each: GS_WORD_LAYERS in layer/make.h
- *     std      = "std" S                                     normal initial weights with deviation S, bias 0
+ *     std      = "std" S                                     initial weights drawn from N(0, S^2), bias 0
  *     SIZE     = K or HxW
  *
  * Blocks and repetitions only abbreviate the text: the net has the same layers with the same names as without them.
@@ -44,8 +44,8 @@ extern const gs_named_model gs_models[];
 /* The model whose name begins the text; NULL: the text consists of layers. */
 const gs_named_model *gs_model_named(const char *name_or_text);
 
-/* True for a named language model: "gpt", "gpt2", or "gpt 96" with another vocabulary. Its inputs are token numbers;
- * for each of them it outputs one logit per token of the vocabulary. False for texts of layers. */
+/* True for a named language model: "gpt", "gpt2", or "gpt 96" with another vocabulary size. Its inputs are token
+ * numbers; for each of them it outputs one logit per token of the vocabulary. False for texts of layers. */
 bool gs_model_is_language(const char *name_or_text);
 
 /* The full text, to be freed with free(). For "resnet20 100" this is resnet20's text with 100 outputs; for a text, a

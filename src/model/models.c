@@ -66,7 +66,7 @@ const gs_named_model gs_models[] = {
      .torchvision = true},
 
 /* Radford, Wu, Child, Luan, Amodei, Sutskever, "Language models are unsupervised multitask learners" (2019). Initial
- * values are normal with deviation 0.02, or 0.02 / sqrt(2 layers) in layers added to the residual. No dropout. */
+ * values are normal with std 0.02, or 0.02 / sqrt(2 layers) in layers added to the residual. No dropout. */
 #define GPT(vocabulary, layers, heads, width, width_3, width_4, gelu, std)                                   \
     "block add N = linear N std " std "; "                                                                   \
     "block layer = residual (layer_norm, linear " width_3 " std 0.02, attention " heads                      \

@@ -1,5 +1,5 @@
-/* --offload activations and --offload weights: data that layers need only while they compute are stored elsewhere in
- * the meantime (alloc_offloaded), in the units of layer/memory/offload.h. While a unit computes, the next one is
+/* --offload activations and --offload weights: data that layers need only while they compute are stored elsewhere the
+ * rest of the time (alloc_offloaded), in the units of layer/memory/offload.h. While a unit computes, the next one is
  * fetched, and the one before the previous one is offloaded. On cpu, operators work in the mapped file itself, and
  * fetching and offloading are hints. On a device whose operators need its own memory (cl), copies run concurrently with
  * the operators:
@@ -7,14 +7,14 @@
  *     operators   forward 1 | forward 2          | forward 3          | ... | backward 3       | backward 2 | ...
  *     copies      w2        | y1 to the host, w3 | y2 to the host, w4 | ... | w2, y1 returned  | w1         | ...
  *
- * There, weights use two windows alternately, each as large as its largest unit. A unit whose weights are also read by
- * another one (tied) stays in a window of its own.
+ * On such a device, weights use two windows alternately, each as large as the largest unit it holds. A unit whose
+ * weights are also read by another one (tied) stays in a window of its own.
  *
  * On cpu nothing is copied. While memory is free, the system keeps offloaded pages in it, and reading one again costs a
  * page fault; when memory is short, it writes them to disk.
  *
  * Each model offloads its own data. A stage's micro-batches are models with only activations, so they offload only
- * these. */
+ * those. */
 #pragma once
 
 #include "model/model.h"

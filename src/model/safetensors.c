@@ -257,8 +257,8 @@ static void match_shape(const gs_param *p, bool transposed, char *text, size_t s
         gs_append(text, size, "%s%d%s", d ? "," : "(", dims[d], d + 1 < p->ndim ? "" : ")");
 }
 
-/* Hugging Face names the output layer even if its weight is the embedding's. Its prefix is only the beginning of the
- * other tensors' prefix: "_orig_mod.lm_head.weight" beside "_orig_mod.transformer.wte.weight". */
+/* Hugging Face names the output layer even if its weight is the embedding's. This layer's prefix is only the beginning
+ * of the other tensors' prefix: "_orig_mod.lm_head.weight" beside "_orig_mod.transformer.wte.weight". */
 static const char OUTPUT[] = "lm_head.weight", TABLE[] = "wte.weight";
 
 /* The length of the prefix that precedes the model's name `of` in a tensor's name; -1: it is another name. */
@@ -268,7 +268,7 @@ static int length_in_front(const char *name, const char *of) {
     return length == end || name[length - end - 1] == '.' ? (int)(length - end) : -1;
 }
 
-/* True if `full` is the name of `name` in the file. */
+/* True if the name `full` in the file refers to the tensor that the model calls `name`. */
 static bool is_named(const char *full, name_prefix before, const char *name) {
     const int length = length_in_front(full, name);
     if (length < 0 || (size_t)length > before.length || strncmp(full, before.text, (size_t)length) != 0)
@@ -276,7 +276,7 @@ static bool is_named(const char *full, name_prefix before, const char *name) {
     return (size_t)length == before.length || strcmp(name, OUTPUT) == 0;
 }
 
-/* safetensors.torch.save_model writes one of several tensors that share memory; the metadata map the others to it. */
+/* Of several tensors that share memory, safetensors.torch.save_model writes one; the metadata map the others to it. */
 static const file_tensor *find_tensor(const tensor_file *f, name_prefix before, const char *name) {
     const cJSON *shared = f->metadata ? f->metadata->child : NULL;
     for (size_t i = 0; i < f->count; i++)

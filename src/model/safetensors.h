@@ -25,7 +25,7 @@ typedef struct gs_written {
 } gs_written;
 
 typedef struct gs_extra_tensors {
-    const char *about; /* the text "state" in the metadata */
+    const char *about; /* the text stored as "state" in the metadata */
     int count;
     /* Vectors of model->params floats each, in the order of the weights. For each vector and parameter the file holds
      * one tensor: "optimizer.velocity.3.weight", with the same shape as "3.weight". */
@@ -64,7 +64,7 @@ gs_status gs_safetensors_read_info(const char *path, gs_weights_info *);
 void gs_weights_info_free(gs_weights_info *);
 
 /* Check the header like gs_safetensors_load; the model may be a plan. Only loading detects a GPT-2 file whose output
- * layer differs from its embedding although they are tied in the model. */
+ * layer differs from its embedding although the model ties the two. */
 gs_status gs_safetensors_check(const char *path, const gs_model *model);
 
 /* Read the parameters and the state of `model` into host[model->saved]. F16 and BF16 become F32, exactly. All names may

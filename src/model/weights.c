@@ -6,7 +6,7 @@
 
 enum { CHUNK = 1 << 18 /* maximum number of floats of offloaded weights in memory at a time */ };
 
-/* For when the weights are on the host, and the state is on the device. */
+/* Used when the weights are on the host and the state is on the device. */
 static gs_status copy_in_windows(gs_model *m, float *to, const float *from) {
     gs_device *d = m->device;
     const size_t state = (m->saved - m->params) * sizeof(float);

@@ -21,7 +21,7 @@
 
 #include "core/units.h"
 
-/* beta^t. Not by pow, whose last bit differs between C libraries: workers must agree. */
+/* beta^t, without pow, whose last bit differs between C libraries: all workers must get the same bits. */
 static double power(double beta, uint64_t t) {
     double result = 1;
     for (; t > 0; t /= 2, beta *= beta)
@@ -68,8 +68,8 @@ const gs_optimizer_ops gs_adam = {
     .name = "adam",
     .title = "Adam",
     .usual = {.lr = 0.001f, .beta1 = 0.9f, .beta2 = 0.999f, .epsilon = 1e-8f},
-    .flops = 16, /* reads w, m, v and dw; writes w, m and v */
-    .bytes = 28,
+    .flops = 16,
+    .bytes = 28, /* reads w, m, v and dw; writes w, m and v */
     .vector = {"first_moment", "second_moment"},
     .update = adam,
 };

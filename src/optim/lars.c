@@ -6,8 +6,8 @@
  *     v = momentum v + trust (g + weight_decay w);    w = w - lr v
  *
  * A tensor's first step moves it by the fraction lr of its norm, whether its gradients are large or small. With SGD one
- * rate must suit all layers, and it is limited by the layer whose gradient is largest relative to its weights. Large
- * batches, which use large rates, reach that limit first.
+ * rate must suit all layers, and that rate is limited by the layer whose gradient is largest relative to its weights.
+ * Large batches, which use large rates, reach that limit first.
  *
  * The paper's rate is the product of a global rate and a "trust coefficient" (0.001 there); lr is that product.
  * One-dimensional parameters have trust 1 and no weight decay: tensors.h.

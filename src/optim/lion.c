@@ -29,8 +29,8 @@ const gs_optimizer_ops gs_lion = {
     .name = "lion",
     .title = "Lion",
     .usual = {.lr = 0.0001f, .beta1 = 0.9f, .beta2 = 0.99f},
-    .flops = 10, /* reads w, m and dw; writes w and m */
-    .bytes = 20,
+    .flops = 10,
+    .bytes = 20, /* reads w, m and dw; writes w and m */
     .vector = {"first_moment"},
     .decoupled = true,
     .update = update,

@@ -32,14 +32,14 @@
 #define GS_LOSS_SCALE_MOST 0x1p24f
 enum {
     GS_LOSS_SCALE_STEPS = 2000,
-    GS_LOSS_SCALE_HOPELESS = 32 /* skips in a row at the lowest scale: no scale will work */
+    GS_LOSS_SCALE_HOPELESS = 32 /* after this many skips in a row at the lowest scale, no scale will work */
 };
 
 typedef struct gs_loss_scale {
     float scale;      /* for the next step; 0: the loss is not scaled, and the fields below are unused */
     uint32_t good;    /* updates since the scale last changed */
     float used;       /* the scale of the last step */
-    uint32_t floored; /* updates skipped in a row at the lowest scale so far */
+    uint32_t floored; /* so far: updates skipped in a row at the lowest scale */
     bool skipped;     /* the last step's update was skipped ... */
     uint64_t skips;   /* ... and the number of skips in this run */
 } gs_loss_scale;

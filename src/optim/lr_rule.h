@@ -8,8 +8,8 @@
  *
  * t: steps done, from 0. T: steps in the warm-up, which are its epochs times the steps per epoch; may be fractional.
  * The first step uses `first`, and the first step after the warm-up uses `scaled`. There is no warm-up if none is
- * requested, or if the scaled rate is not above lr, as for a batch smaller than the base batch. Then T = 0, first =
- * scaled, and every step uses the scaled rate. (Without a rule, lr_schedule.h defines the warm-up.)
+ * requested, or if the scaled rate is not above lr, as for a batch smaller than the base batch. In these cases T = 0,
+ * first = scaled, and every step uses the scaled rate. (Without a rule, lr_schedule.h defines the warm-up.)
  *
  * linear: a step over k batches, with k times the rate, moves the weights about as far as k steps over one batch each,
  * as long as the gradient changes little in between. In the first epochs it changes a lot, hence the warm-up. linear

@@ -10,8 +10,8 @@
  *     t < T     with a rule:     from lr to the scaled rate (lr_rule.h)
  *               without a rule:  base (t + 1) / (T + 1), so that no step has rate 0, and base follows at t = T
  *     t >= T    constant         base
- *               step:A,B,...@F   base F^k, k: how many of the epochs A, B, ... are done at t; counted from the run's
- *                                beginning, warm-up included
+ *               step:A,B,...@F   base F^k, where k of the epochs A, B, ... are over at t; epochs are counted from
+ *                                the run's beginning, warm-up included
  *               linear           base + (final - base) p
  *               cosine           final + (base - final) (1 + cos(pi p)) / 2
  *

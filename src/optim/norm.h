@@ -4,7 +4,7 @@
  * A sum of floats depends on its order, which differs between devices. A sum of integers does not:
  *
  *     largest   the bits of the largest |x|: the bits of non-negative floats sort as the floats do, so this is a
- *               comparison of integers. NaN is above infinity, and both are above all numbers
+ *               comparison of integers. NaN is above infinity, and both are above all finite numbers
  *     top       its exponent bits, at least 1
  *     x^2       a float is M 2^(E - 150), M < 2^24, with exponent bits E. M^2 is exact in 48 bits. In units of
  *               2^(2 top - 314) the square is M^2 2^14 / 4^(top - E), below 2^62: a shift by 14 to the left, and by
@@ -22,7 +22,7 @@
  * networks" (ICML 2013).
  *
  * For an array in shards, each shard is squared in a second call, which gets the largest `top` of all shards; the
- * results high and low are added up (gs_optimizer_clip_held). */
+ * resulting `high` and `low` are added up (gs_optimizer_clip_held). */
 #pragma once
 
 #include "optim/optimizer.h"

@@ -19,7 +19,7 @@ typedef struct gs_optimizer_offload {
     bool in_place;                     /* the device's operators work on `host`; otherwise in windows */
     gs_mem window[WINDOWS][GS_OPTIMIZER_VECTORS];
     gs_mem weights[WINDOWS]; /* GS_NONE: operators update the weights in place */
-    int windows;             /* used so far, in rotation */
+    int windows;             /* fetches so far; each uses the next window, in rotation */
     block ahead;             /* the first block of the next update */
 } gs_optimizer_offload;
 
@@ -115,7 +115,7 @@ static gs_status update_block(gs_optimizer *o, const block *b, size_t first, flo
     return status;
 }
 
-/* Before each update, requests blocks until enough are ahead. */
+/* Before it updates a block, requests more blocks until enough are ahead. */
 gs_status gs_optimizer_offload_update(gs_optimizer *o, size_t first, size_t count, float scale) {
     gs_device *d = o->model->device;
     gs_optimizer_offload *a = o->offload;

@@ -151,7 +151,7 @@ static inline gs_mem gs_optimizer_vector(const gs_optimizer *o, int i, size_t fi
 GS_OPTIMIZERS(GS_DECLARE)
 #undef GS_DECLARE
 
-/* All optimisers in this order, ended by NULL. */
+/* All optimisers in this order, NULL-terminated. */
 extern const gs_optimizer_ops *const gs_optimizers[];
 
 /* NULL: no optimiser has this name. */

@@ -18,8 +18,8 @@ const gs_optimizer_ops gs_sgd = {
     .name = "sgd",
     .title = "SGD",
     .usual = {.lr = 0.05f, .momentum = 0.9f},
-    .flops = 7, /* reads w, v and dw; writes w and v */
-    .bytes = 20,
+    .flops = 7,
+    .bytes = 20, /* reads w, v and dw; writes w and v */
     .vector = {"velocity"},
     .momentum_alone = true,
     .update = update,

@@ -4,7 +4,7 @@
 #include "core/shard.h"
 #include "optim/norm.h"
 
-/* Part i of what this worker updates. Without gs_held, part 0 is all, or in a warm-up as much as the vectors hold. */
+/* Part i of what this worker updates. Without gs_held, part 0 is everything or, in a warm-up, what the vectors hold. */
 static bool part_of(const gs_optimizer *o, int i, gs_held_shard *out) {
     const gs_model *m = o->model;
     if (o->divided && i < o->divided->parts) *out = o->divided->part[i];
@@ -39,7 +39,7 @@ bool gs_next_tensor_shard(const gs_optimizer *o, gs_tensor_shard *t) {
 }
 
 /* Find each tensor's largest element and, if the parameters are not divided, its sum of squares. If they are, a second
- * call with `sums` adds squares, in units that suit the largest of all workers. Shared parts count once. */
+ * call with `sums` adds squares, in units that suit all workers' largest element. Shared parts count once. */
 static gs_status add_squares(const gs_optimizer *o, bool of_gradients, bool sums) {
     int64_t *largest = o->squares, *high = largest + o->model->param_count,
             *low = high + o->model->param_count;

@@ -19,7 +19,7 @@
 enum { GS_FOREVER = 1 << 30, GS_LINE_FLOATS = 16 /* in a cache line: offsets are multiples of it */ };
 
 /* A buffer needed from step `born` to step `dies`, inclusive. If `resume` is later than `pause`, it is not needed in
- * the steps between them: its content is computed twice (recompute.h), or offloaded meanwhile (offload.h). */
+ * the steps between them: its content is computed twice (recompute.h), or it is offloaded meanwhile (offload.h). */
 typedef struct gs_lifetime {
     size_t floats;
     int born, pause, resume, dies;

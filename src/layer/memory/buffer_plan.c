@@ -6,8 +6,8 @@
 
 /* ---- a list of lifetimes ---- */
 
-/* Adds one cache line, as every allocation does, since operators may read a vector that starts in the buffer and ends
- * after it. In f32 two, so that two 16-bit buffers of as many numbers fit into the same memory. */
+/* Adds one cache line, as every allocation does, because operators may read a vector that starts in the buffer and ends
+ * after it. For f32 it adds two, so that two 16-bit buffers with as many numbers fit into the same memory. */
 static size_t room_for(size_t numbers, bool half) {
     const size_t floats = (numbers + 1) / 2, lines = (floats + 2 * GS_LINE_FLOATS - 1) / GS_LINE_FLOATS;
     return lines * GS_LINE_FLOATS * (half ? 1 : 2);
@@ -43,7 +43,7 @@ void gs_buffer_plan_release(gs_buffer_plan *p, int buffer) {
     if (buffer >= 0) p->lifetimes.life[buffer].dies = p->now;
 }
 
-/* Containers do not read their y. An element-wise layer may; GS_ELEMENT_WISE leaves that open. */
+/* Containers do not read their y. An element-wise layer may read it: GS_ELEMENT_WISE leaves that open. */
 bool gs_layer_reads_y(const gs_layer *l) {
     return l->epilogue.relu || l->epilogue.pool || l->ops->buffers == GS_READS_Y ||
            l->ops->buffers == GS_ELEMENT_WISE;

@@ -36,7 +36,7 @@ struct gs_arena {
     float *offloaded;
     int offloaded_count;      /* buffers below this index are y; for these: */
     size_t *offloaded_floats; /* buffer i occupies this many floats there; 0: it is only in a chunk ... */
-    size_t *offloaded_at;     /* ... and starts at this one */
+    size_t *offloaded_at;     /* ... and begins at this offset */
     bool copies;
     /* With divided sequences: room for all tokens of a layer's x, its dy and its dx (sequence.h). */
     gs_mem whole[GS_WHOLES];

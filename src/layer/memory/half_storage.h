@@ -7,11 +7,11 @@
  *
  * A layer that multiplies may read x in one format and write y in the other; so may an embedding. In all other layers
  * x, y, dx and dy have the same format (gs_layer_ops.storage): between two layers that multiply, either everything is
- * in 16 bits or nothing is. A residual's branches end in the same format too, since they are added. These stay in f32:
+ * in 16 bits or nothing is. A residual's branches, which are added, end in the same format too. These stay in f32:
  *
  *     the model's input and outputs: token numbers must be exact, and a loss subtracts logits from each other
- *     x and y of layers whose sums have a fixed order (tensor.h), or outside pairs with divided sequences (sequence.h):
- *         there workers send each other sums and parts of sums, in f32
+ *     x and y of layers whose sums have a fixed order (tensor.h), and of layers outside pairs if sequences are divided
+ *         (sequence.h): there workers send each other sums and parts of sums, in f32
  *     x and y of layers from outside the library
  *
  * In a tensor group the ranks' contributions are added in f32, in memory that all layers share (gs_arena.sums), and

@@ -59,8 +59,8 @@ static bool leaves_y(const gs_layer *l, bool there) {
     return false;
 }
 
-/* Of children first .. end - 1, those at the end need not compute their y if it is not read or is kept: only the last
- * child, and the one before it if the last child has no y of its own. Returns the first such child, or `end`. */
+/* Find those children at the end of first .. end - 1 that need not compute their y, because it is not read or is kept:
+ * the last and, if that has no y of its own, the one before it. Returns the first of these, or `end`. */
 static int tail_of(gs_layer *const *child, int first, int end, bool there) {
     for (int i = end; i > first;) {
         const gs_layer *l = child[--i];
@@ -81,7 +81,7 @@ static void mark_children(gs_layer *const *child, int first, int end, bool there
         if (gs_layer_is_called(child[i])) mark_inside(child[i], there);
 }
 
-/* Mark the layers inside l whose y backward reads, except for l's own y; mark all in a container from outside. */
+/* Mark the layers inside l whose y backward reads, except for l's own y. In an unknown container, mark all. */
 static void mark_inside(gs_layer *l, bool there) {
     if (l->children == 0 && (there || !gs_layer_reads_y(l))) return;
     if (!gs_layer_is_sequence(l) && !gs_layer_is_residual(l)) {

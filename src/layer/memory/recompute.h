@@ -13,8 +13,8 @@
  *
  * The second forward costs less than a whole one. The last layers of a segment are not run again if backward does not
  * read their y: in "linear, gelu, linear" the second linear is skipped. A segment that ends the model is never run
- * again, since its backward follows its forward directly. A group of layers that keeps only its input and output anyway
- * is not a segment.
+ * again, because its backward follows its forward directly. A group of layers that keeps only its input and output
+ * anyway is not a segment.
  *
  * Source: Chen, Xu, Zhang, Guestrin, "Training deep nets with sublinear memory cost" (arXiv 1604.06174, 2016). */
 #pragma once
