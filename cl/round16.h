@@ -1,6 +1,6 @@
 /* 16-bit inputs of an operator. If the precision is not f32, factors of products and the data that forward leaves for
- * backward (backend.h) are stored in 16 bits: by forward itself (`half`: see gs_mem), or as a copy in scratch memory
- * that lasts until the device's next such call. The kernels are the f32 ones, built for other memory (stored.clh). */
+ * backward (backend.h) are stored in 16 bits: forward stores them so (`half`: see gs_mem), or gs_cl_rounded
+ * copies them to scratch memory, until its next call. The kernels are the f32 ones, built for 16 bits (stored.clh). */
 #pragma once
 
 #include "cl/cl.h"
@@ -13,7 +13,7 @@
 
 /* The variant for an operator whose y, or dx, is m: if m is stored in 16 bits, all activations are. */
 #define GS_CL_FLOW(d, m, FILE) ((m).half ? GS_CL_ALL(d, FILE) : GS_CL_STORED(d, FILE))
-/* The variant for an operator that reads and writes nothing else in 16 bits. */
+/* The variant for an operator that reads and writes nothing but activations in 16 bits. */
 #define GS_CL_AS(d, m, FILE) ((m).half ? GS_CL_ALL(d, FILE) : (FILE))
 #define GS_CL_ALL(d, FILE) ((d)->precision == GS_PRECISION_BF16 ? "all_bf16/" FILE : "all_f16/" FILE)
 
