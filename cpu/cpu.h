@@ -53,7 +53,7 @@ static inline int gs_token_row(float x, int rows) {
     return (float)row == x ? row : -1;
 }
 
-/* Cut 0 .. count - 1 into `parts` ranges, at multiples of 16 so that no two threads share a cache line: range `part`. */
+/* Cut 0 .. count - 1 into `parts` ranges, at multiples of 16, so no two threads share a cache line: range `part`. */
 typedef struct gs_range {
     size_t begin, end;
 } gs_range;
