@@ -284,7 +284,6 @@ gs_status gs_cl_build(const gs_cl *, const char *file, const char *source, cl_pr
 /* The program with the kernels of cl/FILE.cl, built if necessary and owned by the device. Fails like gs_cl_run. */
 gs_status gs_cl_program(gs_device *, const char *file, cl_program *out);
 
-/* Release all programs and kernels of a device. */
 void gs_cl_programs_free(gs_cl *);
 
 /* ---- memory ---- */

@@ -8,9 +8,9 @@
 gs_status gs_cl_conv2d_table(gs_device *, const gs_conv2d_sizes *, size_t count,
                              void (*fill)(const gs_conv2d_sizes *, cl_int *table), gs_mem *table);
 
-/* dw = the sum over the groups of `part` (group, out_c, inputs per output), one for each of `groups` groups of images.
- * If db is not GS_NONE, `part` has one more column, whose sum is db. With `add`, both are +=. `file` is the program
- * that contains the kernel (conv2d_sum.clh). */
+/* Adds up the `groups` groups of images whose sums are in part (group, out_c, inputs per output): dw = the total. If db
+ * is not GS_NONE, part has one more column, whose total is db. With `add`, += replaces =. `file` is the program that
+ * contains the kernel (conv2d_sum.clh). */
 gs_status gs_cl_conv2d_weights_sum(gs_device *, const char *file, gs_mem dw, gs_mem db, gs_mem part,
                                    size_t groups, const gs_conv2d_sizes *, bool add);
 

@@ -83,7 +83,7 @@ static bool use_low(const gs_cl_tiles *t, size_t rows, size_t columns) {
            gs_cl_parts(rows, high) * high * vectors;
 }
 
-/* The floats in packed matrices with this many columns in total, counting one more column per matrix for its bias. */
+/* The floats in packed matrices with `columns` columns in total, including one per matrix for its bias. */
 static size_t packed_size(const gs_cl_tiles *t, bool low, size_t rows, size_t columns) {
     const size_t height = (size_t)(low ? gs_cl_rows_low(t) : t->rows);
     return gs_cl_parts(rows, height) * height * columns;

@@ -116,7 +116,7 @@ static gs_status take_part(gs_cl *cl, const char *name, const place *p) {
     return gs_cl_check(error, "device '%s': clCreateSubDevices", name);
 }
 
-/* GRADSUM_CL_TILES, if set, chooses the tiles, so that any can be tried on any device; else the kind of device does. */
+/* The tiles: from GRADSUM_CL_TILES if it is set, so that any can be tried on any device; else by kind of device. */
 static gs_status choose_tiles(gs_cl *cl) {
     enum { GROUP = 256 }; /* work-items per work-group with the default GPU tiles */
     cl_device_type type = gs_cl_device_number(cl->id, CL_DEVICE_TYPE);
