@@ -283,7 +283,7 @@ static void forward_part(void *context, int part) {
     const size_t c = (size_t)t->s->c, plane = (size_t)t->s->plane;
     const float *scale = t->factor, *mean = t->mean, *b = t->first;
     const gs_range r = gs_cpu_tasks(rows_of(t), part, t->parts);
-    size_t k = c ? r.begin % c : 0; /* the plane's channel; with no samples, group_norm has none */
+    size_t k = c ? r.begin % c : 0; /* the plane's channel; without samples, group_norm has no channels */
     for (size_t i = r.begin; i < r.end; i++, k = k + 1 < c ? k + 1 : 0) {
         const size_t row = plane > 1 ? plane : c;
         const float *x = t->x + i * row;
@@ -320,7 +320,7 @@ static void backward_part(void *context, int part) {
     const size_t c = (size_t)t->s->c, plane = (size_t)t->s->plane;
     const float *scale = t->factor, *of_dy = scale + c, *of_x = of_dy + c, *mean = t->mean;
     const gs_range r = gs_cpu_tasks(rows_of(t), part, t->parts);
-    size_t k = c ? r.begin % c : 0; /* the plane's channel; with no samples, group_norm has none */
+    size_t k = c ? r.begin % c : 0; /* the plane's channel; without samples, group_norm has no channels */
     for (size_t i = r.begin; i < r.end; i++, k = k + 1 < c ? k + 1 : 0) {
         const size_t row = plane > 1 ? plane : c;
         const float *x = t->x + i * row, *dy = t->dy + i * row;

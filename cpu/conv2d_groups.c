@@ -50,7 +50,7 @@ typedef struct group_windows {
     float *y;
     size_t row, plane; /* distances between rows and between planes of y, in floats */
     size_t grid_w,
-        wide; /* distances between rows of x, and between planes of `wide` memory laid out like x's */
+        wide; /* distances between rows of x, and between planes of the memory `wide`, laid out like x */
 } group_windows;
 
 /* For one output plane with few inputs: the sums of one vector in each of up to four rows, in registers. */

@@ -53,7 +53,7 @@ static inline int gs_token_row(float x, int rows) {
     return (float)row == x ? row : -1;
 }
 
-/* Cut 0 .. count - 1 into `parts` ranges, at multiples of 16, so no two threads share a cache line: range `part`. */
+/* Cut 0 .. count - 1 into `parts` ranges, at multiples of 16 (no two threads share a cache line); return `part`. */
 typedef struct gs_range {
     size_t begin, end;
 } gs_range;
@@ -67,7 +67,7 @@ static inline gs_range gs_cpu_range(size_t count, int part, int parts) {
     return r;
 }
 
-/* Cut `count` tasks, each with its own output, into `parts` ranges: range `part`. */
+/* Cut `count` tasks, each with its own output, into `parts` ranges; return range `part`. */
 static inline gs_range gs_cpu_tasks(size_t count, int part, int parts) {
     return (gs_range){count * (size_t)part / (size_t)parts, count * (size_t)(part + 1) / (size_t)parts};
 }

@@ -10,7 +10,7 @@ typedef void gs_element_loop_with(float *to, const float *a, const float *b, siz
 
 typedef struct gs_element_work {
     gs_element_loop *loop;
-    gs_element_loop_with *with; /* called instead of `loop` unless it is NULL; with `number` */
+    gs_element_loop_with *with; /* unless NULL, called instead of `loop`, with `number` */
     float number;
     float *to;
     const float *a, *b;

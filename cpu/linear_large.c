@@ -154,7 +154,7 @@ static void product_part(void *context, int part) {
         dx_part(t, share * dx_each + i - dw_each);
 }
 
-/* Round `parts` down to a multiple of `threads`; unchanged if there are fewer than that. */
+/* Round `parts` down to a multiple of `threads`, unless it is smaller than `threads`. */
 static int whole_shares(int parts, int threads) {
     return parts > threads ? parts / threads * threads : parts;
 }

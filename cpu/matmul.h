@@ -17,7 +17,7 @@
 
 #include "cpu/product.h"
 
-/* c[i][j] = sum_k a[i][k] b[k][j] (+ bias[j]), or += that, for i < rows, k < depth, j < columns. */
+/* c[i][j] = sum_k a[i][k] b[k][j] (+ bias[j]) for i < rows, k < depth, j < columns; with `add`, += replaces =. */
 typedef struct gs_matmul {
     int rows, depth, columns;
     /* GS_TILE_ROWS rows form a block. Row r of block i starts at `at` + i block + r row; elements are `column`

@@ -3,7 +3,7 @@
 #include "cpu/matmul.h"
 #include "cpu/round16.h"
 
-/* Block sizes. A strip of b's block (DEPTH, COLUMNS) stays in the L1 cache while all of a's block is multiplied by it
+/* Block sizes. A strip of b's block (DEPTH, COLUMNS) stays in the L1 cache while it is multiplied by all of a's block
  * (BLOCK_ROWS, DEPTH); a's block and the strip stay in the L2 cache. */
 enum { DEPTH = 256, BLOCK_ROWS = 256, COLUMNS = 1536 };
 

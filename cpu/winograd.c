@@ -156,7 +156,7 @@ static inline void copy_row(float *to, const float *from, int n) {
     gs_store(to + n - GS_VECTOR, gs_load(from + n - GS_VECTOR));
 }
 
-/* Copy, padded with zeros, the part of a plane of x that rows first .. first + rows - 1 of its tiles read. Also
+/* Copy the part of a plane of x that rows first .. first + rows - 1 of its tiles read, and pad it with zeros. Also
  * prefetches a plane that is needed soon. */
 static void pad_plane(const gs_winograd *t, const tile_grid *p, float *padded, const float *x, int first,
                       int rows) {

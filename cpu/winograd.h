@@ -52,7 +52,7 @@ static inline int gs_winograd_share(int tiles) {
     return 4 * tiles <= GS_VECTOR ? 4 : 2 * tiles <= GS_VECTOR ? 2 : 1;
 }
 
-/* True if this algorithm is faster: if sums are few compared with the products, and most lanes of a vector are used. */
+/* True if this algorithm is faster, that is, if sums are few compared with products, and most lanes are used. */
 static inline bool gs_winograd_pays(const gs_conv2d_sizes *s) {
     int tiles = (s->out_w + 1) / 2, share = gs_winograd_share(tiles), lanes = GS_VECTOR / share;
     return s->kernel_h == 3 && s->kernel_w == 3 && s->stride_h == 1 && s->stride_w == 1 && s->pad_h <= 2 &&
