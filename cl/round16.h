@@ -24,7 +24,7 @@ typedef struct gs_cl_operand {
     bool relu_y; /* a relu's y, of which only the sign is read: the copy preserves it (see narrow) */
 } gs_cl_operand;
 
-/* Replace operands that are not yet half by rounded copies. Skips GS_NONE, and does nothing in f32. */
+/* Replace operands that are not yet half with rounded copies. Skips GS_NONE, and does nothing in f32. */
 gs_status gs_cl_rounded(gs_device *, int count, const gs_cl_operand *);
 
 /* How many elements of each sample gs_cl_rounded would copy: none if m is half. */
