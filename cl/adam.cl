@@ -1,9 +1,8 @@
 #include "common.clh"
 
-/* For each parameter: g = scale dw + l2 w;  m = beta1 m + rest1 g;  v = beta2 v + rest2 g g;  both 0 below FLT_MIN;
- * w = keep w - rate (m / (root sqrt(v) + epsilon)).
- * Rounds as cpu/adam.c does, without FMA (sgd.cl explains why). build.c requests correctly rounded quotients and square
- * roots, where the device offers them. */
+/* For each parameter: g = scale dw + l2 w;  m = beta1 m + rest1 g;  v = beta2 v + rest2 g g;  below FLT_MIN m and v are
+ * 0;  w = keep w - rate (m / (root sqrt(v) + epsilon)).  Rounds as cpu/adam.c does, without FMA (sgd.cl explains why).
+ * build.c requests correctly rounded quotients and square roots, where the device offers them. */
 #define GS_ADAM(T, weight, gradient, first, second)                                                          \
     T g = s.scale * (gradient) + s.l2 * weight;                                                              \
     first = s.beta1 * first + s.rest1 * g;                                                                   \

@@ -11,7 +11,7 @@ static attention_sizes sizes_of(gs_device *d, const gs_attention_sizes *s) {
     return (attention_sizes){s->length, s->width, s->heads, s->causal, (cl_int)d->precision};
 }
 
-/* One work-group per tile of tokens, head and sample. */
+/* One work-group for each tile of tokens in each head of each sample. */
 static gs_cl_grid tiles_of(gs_device *d, size_t n, const gs_attention_sizes *s) {
     return gs_cl_groups(d, n * (size_t)s->heads * gs_cl_parts((size_t)s->length, TILE));
 }

@@ -1,8 +1,8 @@
 #include "attention_tile.clh"
 
 /* Attention in tiles. src/backend.h defines it; cpu/attention.c explains the tiles, and how the softmax is carried from
- * tile to tile. A work-group handles TILE queries of a head (in attention_dk_dv: TILE keys) and loops over all keys
- * (queries), TILE at a time. On a CPU it is a single work-item. */
+ * tile to tile. A work-group handles TILE queries of a head and loops over all keys, TILE at a time; in attention_dk_dv
+ * it handles TILE keys and loops over all queries. On a CPU a work-group is a single work-item. */
 
 typedef struct attention_sizes {
     int length, width, heads, causal, precision;

@@ -1,7 +1,7 @@
 #include "cl/cl.h"
 
-/* Two kernels, because all new keys and values must be stored before any token reads its neighbours'. The second runs
- * one work-group per token, head and sample. */
+/* Two kernels, because all new keys and values must be stored before any token reads its neighbours'. The second kernel
+ * runs one work-group for each token of each head in each sample. */
 gs_status gs_cl_attention_cached_forward(gs_device *d, gs_mem y, gs_mem keys, gs_mem values, gs_mem x,
                                          size_t n, size_t past, size_t tokens, const gs_attention_sizes *s) {
     const size_t count = n * tokens * (size_t)s->width;

@@ -2,7 +2,7 @@
 
 /* Attention of the newest tokens to all earlier ones. src/backend.h defines it; cpu/attention.c explains how the
  * softmax is carried from block to block. A work-group handles one token of a head and loops over all keys up to that
- * token's, BLOCK at a time. On a CPU it is a single work-item. */
+ * token's, BLOCK at a time. On a CPU a work-group is a single work-item. */
 
 typedef struct attention_sizes {
     int length, width, heads, causal;
@@ -26,8 +26,8 @@ __kernel void attention_keep(__global float *keys, ulong keys_at, __global float
 
 enum { BLOCK = GS_SUM_ITEMS };
 
-/* Each work-item handles one key of a block, then every BLOCK-th element of y: neighbours read adjacent elements of
- * keys and values. Every work-item computes the sum of the block's weights. */
+/* Each work-item handles one key of a block, then every BLOCK-th element of y, so that neighbouring work-items read
+ * adjacent elements of keys and values. Every work-item computes the sum of the block's weights. */
 __kernel __attribute__((reqd_work_group_size(BLOCK, 1, 1))) void
 attention_cached_forward(__global float *y, ulong y_at, __global const float *keys, ulong keys_at,
                          __global const float *values, ulong values_at, __global const float *x, ulong x_at,
@@ -74,8 +74,8 @@ attention_cached_forward(__global float *y, ulong y_at, __global const float *ke
 enum { VECTORS = 64 / GS_VECTOR, BLOCK = GS_VECTOR * VECTORS };
 #define VEC(place) (((anywhere *)(place))->v)
 
-/* score[j] = scale sum_k q[k] keys[k][j] for j < count, and -INFINITY up to the end of the block. Where no whole vector
- * is left in keys, computes one element at a time. */
+/* score[j] = scale sum_k q[k] keys[k][j] for j < count, and -INFINITY up to the end of the block. Where keys has no
+ * whole vector left, elements are computed one at a time. */
 static void scores(float *score, __global const float *q, __global const float *keys, size_t length,
                    int count, int columns, int d, float scale) {
     for (int j = 0; j < BLOCK; j += GS_VECTOR) {
@@ -94,7 +94,7 @@ static void scores(float *score, __global const float *q, __global const float *
     for (int j = count; j < BLOCK; j++) score[j] = -INFINITY;
 }
 
-/* y = factor y + sum_j weight[j] values[j], j < count; without `add` the sum starts from 0 */
+/* y = factor y + sum_j weight[j] values[j], j < count; without `add`, y = the sum alone */
 static void add_values(__global float *y, int add, float factor, const float *weight,
                        __global const float *values, int count, int d) {
     int k = 0;

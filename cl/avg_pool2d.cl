@@ -22,7 +22,7 @@ __kernel void avg_pool2d_forward(__global flow *y, ulong y_at, __global const fl
 }
 
 /* forward: y = (sum of x over the window) / (kernel_h kernel_w), so each pixel's gradient is the sum of dy over all
- * windows that contain it, divided by the same number */
+ * windows that contain the pixel, divided by kernel_h kernel_w */
 __kernel void avg_pool2d_backward(__global flow *dx, ulong dx_at, __global const flow *dy, ulong dy_at,
                                   ulong planes, pool2d_sizes s) {
     const size_t plane = GS_PLANE;

@@ -3,10 +3,10 @@
 
 /* Batch normalisation. The formulas are in src/backend.h; u = (x - mean) / sqrt(var + eps).
  *
- * Sums: one work-group per channel. On a GPU its SUMMERS work-items share a plane, or the samples if planes are small;
- * on a CPU it is one work-item, which reads planes vector by vector. Each sample's sum is added to the total: no sum
- * has more terms than a plane has elements, or than n, so rounding loses little. Everything else: for vector samples
- * one work-item per element, for images GS_LANES per plane. */
+ * Sums have one work-group per channel. On a GPU, its SUMMERS work-items share a plane, or the samples if planes are
+ * small; on a CPU, its only work-item reads planes vector by vector. Each sample's sum is added to the total, so no sum
+ * has more terms than a plane has elements, or than there are samples, and rounding loses little. Everything else has
+ * one work-item per element for vector samples, and GS_LANES work-items per plane for images. */
 
 typedef struct batch_norm {
     int c, plane;
@@ -16,8 +16,8 @@ typedef struct batch_norm {
 #define CHANNEL (get_global_id(0) / SUMMERS)
 #define SUMMER (get_global_id(0) % SUMMERS)
 
-/* This work-item's part of (sum (x - middle), sum (x - middle)^2), or of (sum dy, sum dy (x - middle)), over all n
- * planes of a channel. The pointers address the first plane. */
+/* This work-item's part of (sum (x - middle), sum (x - middle)^2) or, with has_dy, of (sum dy, sum dy (x - middle)),
+ * over all n planes of a channel. The pointers address the first plane. */
 GS_ONCE two sum_mine(__global const stored *x, __global const flow *dy, int has_dy, float middle, ulong n,
                      batch_norm s, size_t id) {
     const size_t sample = (size_t)s.c * s.plane;
@@ -73,7 +73,8 @@ __kernel OF_SUMMERS void batch_norm_statistics(__global float *mean, ulong mean_
     var[var_at + c] = fmax((sum.b - sum.a * (sum.a / m)) / m, 0.0f);
 }
 
-/* dmean (+)= samples ((1 - momentum) running_mean + momentum mean); dvar: the same formula, with var m / (m - 1) */
+/* dmean (+)= samples ((1 - momentum) running_mean + momentum mean)
+ * dvar (+)= samples ((1 - momentum) running_var + momentum var m / (m - 1)) */
 __kernel void batch_norm_running(__global float *dmean, ulong dmean_at, __global float *dvar, ulong dvar_at,
                                  __global const float *running_mean, ulong running_mean_at,
                                  __global const float *running_var, ulong running_var_at,

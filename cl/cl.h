@@ -7,7 +7,7 @@
  *     memory.c     buffers, and the scratch memory that operators share
  *     offload.c    host memory that extends the device's (--offload)
  *     tiles.c      tile sizes; error.c: OpenCL's error codes by name
- *     NAME.c       the operator NAME: enqueues kernels of NAME.cl; element_wise.c, losses.c, optimizers.c: several each
+ *     NAME.c       operator NAME, with the kernels of NAME.cl (element_wise.c, losses.c, optimizers.c: several)
  *
  * Operators enqueue their kernels and return. The queue is in order, so each kernel sees what earlier ones wrote. Only
  * one thread at a time uses a device, so its data need no locks.
@@ -27,7 +27,7 @@ enum {
     GS_LANES = 32,      /* GPU: work-items that share a row of a plane (common.clh) */
     GS_DOT_COLUMNS = 4, /* CPU: columns of the "dot" tile (tile.clh); the other sizes are in gs_cl_tiles */
     GS_STAGES = 4,      /* uploads that may be in flight (memory.c) */
-    GS_PACK = 256,      /* CPU: how many k of a product's operands are copied at a time (gemm.cl) */
+    GS_PACK = 256,      /* CPU: values of k for which a product's operands are copied at a time (gemm.cl) */
     GS_SUM_ITEMS = 64   /* work-items that sum up a loss (stats.cl) */
 };
 
@@ -44,7 +44,7 @@ typedef struct gs_cl_tiles {
     int pack;     /* cpu: A is copied in tiles if each element serves at least this many FLOPs (gemm.c) */
     int tile;     /* gpu: a work-group computes tile x tile elements: 32, 64 or 128; GS_TILE ... */
     int each;     /* ... and each work-item each x each of them: 4 or 8; GS_EACH */
-    int step;     /* gpu: how many k are in local memory at a time: 8, 16 or 32; GS_STEP */
+    int step;     /* gpu: how many values of k are in local memory at a time: 8, 16 or 32; GS_STEP */
 } gs_cl_tiles;
 
 /* Work-items in a work-group that computes a tile; GS_GROUP in the kernels. */
@@ -57,9 +57,9 @@ static inline int gs_cl_rows_low(const gs_cl_tiles *t) {
     return t->rows > 1 ? t->rows * 3 / 4 : 1;
 }
 
-/* Parse a text such as "cpu vector=16 rows=8 dot_rows=6 unroll=1 pack=1200" or "gpu tile=64 each=4 step=16"; sizes it
- * does not name are unchanged. "cpu4", "cpu8" and "cpu16" set that vector width and its default sizes. Returns false if
- * the text has another form or a number is not allowed. */
+/* Parse a text such as "cpu vector=16 rows=8 dot_rows=6 unroll=1 pack=1200" or "gpu tile=64 each=4 step=16"; sizes that
+ * the text does not name are left unchanged. "cpu4", "cpu8" and "cpu16" set that vector width and its default sizes.
+ * Returns false if the text has another form or a number is not allowed. */
 bool gs_cl_tiles_parse(const char *text, gs_cl_tiles *);
 /* The default sizes; `vector` is in floats. */
 gs_cl_tiles gs_cl_tiles_default(bool gpu, int vector);
@@ -148,8 +148,8 @@ static inline gs_cl *gs_cl_of(gs_device *device) {
     return (gs_cl *)device->state;
 }
 
-/* Held while a thread opens, closes or lists devices, or compiles. Without it, workers that open their devices at the
- * same time would collide in OpenCL's first call, which sets up everything (PoCL 3.1 then crashes). */
+/* A thread holds this lock while it opens, closes or lists devices, or compiles. Without it, workers that open their
+ * devices at the same time would collide in OpenCL's first call, which sets up everything (PoCL 3.1 then crashes). */
 void gs_cl_lock(void);
 void gs_cl_unlock(void); /* both: platforms.c */
 
@@ -165,10 +165,10 @@ typedef struct gs_cl_grid {
     size_t groups[3], local[3];
 } gs_cl_grid;
 
-/* At least `items` work-items in one dimension, in groups of `local`. Kernels return early in those beyond `items`. */
+/* At least `items` work-items in one dimension, in groups of `local`. Kernels do nothing in surplus work-items. */
 gs_cl_grid gs_cl_items(size_t items, size_t local);
 
-/* `groups` work-groups, each of GS_SUM_ITEMS work-items on a GPU or of one on a CPU. */
+/* `groups` work-groups: of GS_SUM_ITEMS work-items each on a GPU, of one work-item each on a CPU. */
 gs_cl_grid gs_cl_groups(gs_device *, size_t groups);
 
 /* The grid with `rows` rows in its second dimension, but at most 65535, NVIDIA's limit: the kernel loops over any
@@ -228,20 +228,20 @@ static inline gs_cl_arg gs_cl_arg_float(float f) {
              : gs_cl_arg_ulong, unsigned long                                                                \
              : gs_cl_arg_ulong, unsigned long long                                                           \
              : gs_cl_arg_ulong)(x)
-/* Only the buffer, for a kernel that reads it from the start. */
+/* Only the buffer, without an offset: for a kernel that reads it from the start. */
 #define GS_ARG_BUFFER(m) ((gs_cl_arg){sizeof(cl_mem), NULL, {.buffer = (m).base}, false, 0})
 /* A struct passed by value; the kernel's file declares the same members in the same order. */
 #define GS_ARG_STRUCT(s) ((gs_cl_arg){.size = sizeof(s), .bytes = &(s)})
 
 /* Enqueue kernel `name` of cl/FILE.cl, which is found and built on first use; `bf16/FILE` and similar names select a
  * build for 16-bit memory (stored.clh). An empty grid does nothing. On a CPU, work-groups of one work-item are merged
- * (join_groups in program.c). GS_E_FILE: no such file. GS_E_OPENCL: it does not compile (the compiler's log goes to
- * standard error), or a call failed. */
+ * (join_groups in program.c). GS_E_FILE: there is no such file. GS_E_OPENCL: the file does not compile (the compiler's
+ * log goes to standard error), or a call failed. */
 gs_status gs_cl_run(gs_device *, const char *file, const char *name, gs_cl_grid, const gs_cl_arg *args,
                     int count);
 
-/* On a CPU: run a kernel whose last parameters are GS_TASKS (common.clh), which are not in `args`. `groups` work-groups
- * of one work-item each share the tasks; gs_cl_takers says how many are enough. */
+/* On a CPU: run a kernel whose last parameters are GS_TASKS (common.clh), which `args` does not contain. The tasks are
+ * shared by `groups` work-groups, each with one work-item; gs_cl_takers returns how many groups are enough. */
 gs_status gs_cl_run_tasks(gs_device *, const char *file, const char *name, size_t groups, size_t tasks,
                           const gs_cl_arg *args, int count);
 
@@ -277,19 +277,18 @@ static inline size_t gs_cl_takers(gs_device *d, size_t tasks) {
 #define GS_ARGS_11(x, ...) GS_ARG(x), GS_ARGS_10(__VA_ARGS__)
 #define GS_ARGS_12(x, ...) GS_ARG(x), GS_ARGS_11(__VA_ARGS__)
 
-/* Compile a program for a device, or load it from the cache. `file`: its base name, for messages. GS_E_OPENCL: it does
- * not compile (the compiler's log goes to standard error), or a call failed. cl/build.c. */
+/* Compile a program for a device, or load it from the cache. `file` is its base name, for messages. GS_E_OPENCL: the
+ * program does not compile (the compiler's log goes to standard error), or a call failed. cl/build.c. */
 gs_status gs_cl_build(const gs_cl *, const char *file, const char *source, cl_program *out);
 
 /* The program with the kernels of cl/FILE.cl, built if necessary and owned by the device. Fails like gs_cl_run. */
 gs_status gs_cl_program(gs_device *, const char *file, cl_program *out);
 
-/* Release all programs and kernels of a device. */
 void gs_cl_programs_free(gs_cl *);
 
 /* ---- memory ---- */
 
-/* *out = the scratch buffer for `use`, grown to at least `count` floats; its content is undefined. */
+/* *out = the scratch buffer for `use`, grown to at least `count` floats. Its content is undefined. */
 gs_status gs_cl_scratch(gs_device *, gs_cl_scratch_use use, size_t count, gs_mem *out);
 
 /* The memory functions and the operators: see src/backend.h. */
@@ -316,7 +315,7 @@ typedef struct gs_cl_gemm_sizes {
 /* C (m, n) = A B + bias; bias has n elements or is GS_NONE. */
 gs_status gs_cl_gemm(gs_device *, gs_mem c, gs_mem a, gs_mem b, gs_mem bias, gs_cl_gemm_sizes);
 
-/* Two independent products without bias. On a CPU they run as one kernel, which spares the cores a wait. Pass the
+/* Two independent products without bias. On a CPU they run as one kernel, so that no core waits between them. Pass the
  * product with the larger tasks first: small tasks fill the gaps at the end. */
 typedef struct gs_cl_product {
     gs_mem c, a, b;
@@ -334,14 +333,14 @@ enum { GS_CL_MOST = 64 /* limit on platforms, and on devices per platform */ };
 /* The ids of all platforms. *count may be 0: a missing OpenCL is not an error. */
 gs_status gs_cl_platforms(cl_platform_id out[GS_CL_MOST], cl_uint *count);
 
-/* The devices of one platform; `number` is the platform's, for messages. */
+/* The devices of one platform; `number` is the platform's number, for messages. */
 gs_status gs_cl_devices_of(cl_platform_id, int number, cl_device_id out[GS_CL_MOST], cl_uint *count);
 
 /* GS_E_FILE: the platform is PoCL, and it has no folder for its compiled kernels (gs_cl_choose_cache). */
 gs_status gs_cl_check_cache(cl_platform_id);
 
-/* The smallest number, from 0, that no open device has; once all are taken, further devices share the last one. Call
- * both functions between gs_cl_lock and gs_cl_unlock. pocl.c explains why devices have numbers. */
+/* The smallest number, counting from 0, that no open device has. Once all numbers are taken, further devices share the
+ * last one. Call both functions between gs_cl_lock and gs_cl_unlock. pocl.c explains why devices have numbers. */
 enum { GS_CL_NUMBERS = 64 };
 int gs_cl_take_number(void);
 void gs_cl_give_number_back(int);

@@ -96,7 +96,7 @@ static int larger(int a, int b) {
 }
 
 static gs_status make_plan(const gs_conv2d_sizes *s, plan *p) {
-    enum { ROUND = 16, SLACK = 64 }; /* planes are whole vectors; tiles may read SLACK past a row's end */
+    enum { ROUND = 16, SLACK = 64 }; /* planes are whole vectors; tiles may read SLACK floats past a row */
     p->taps_h = (s->kernel_h + s->stride_h - 1) / s->stride_h;
     p->taps_w = (s->kernel_w + s->stride_w - 1) / s->stride_w;
     /* all windows with their padding, and all pixels of x, even those that no window covers */
@@ -141,7 +141,7 @@ static gs_status make_plan(const gs_conv2d_sizes *s, plan *p) {
     return GS_OK;
 }
 
-/* Images to process at once; in 16 bits an even number, so that each chunk starts at a float boundary. */
+/* The number of images to process at once; in 16 bits it is even, so that each chunk starts at a float boundary. */
 static size_t chunk_of(gs_device *d, const plan *p, size_t n) {
     const gs_cl *cl = gs_cl_of(d);
     size_t budget = (size_t)256 << 20, limit = 65534; /* even; a grid's third dimension is at most 65535 */
@@ -261,7 +261,7 @@ static gs_status forward(gs_device *d, gs_mem y, gs_mem x, gs_mem w, gs_mem b, s
     return GS_OK;
 }
 
-/* y = w x + b, or max(w x + b, 0); in groups of images if x must be copied for it. */
+/* y = w x + b, or max(w x + b, 0): computed for groups of images if x must be copied. */
 gs_status gs_cl_conv2d_forward(gs_device *d, gs_mem y, gs_mem x, gs_mem w, gs_mem b, size_t n,
                                const gs_conv2d_sizes *s, const gs_epilogue *then) {
     const gs_epilogue e = gs_epilogue_of(d, then, s);

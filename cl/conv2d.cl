@@ -23,7 +23,7 @@
  * whose input is always 1. So there are three products:
  *
  *     y  = w  x     B from x's planes
- *     dw = dy x^T   summed over positions and images; both contiguous along the positions
+ *     dw = dy x^T   summed over positions and images; dy and x are contiguous along the positions
  *     dx = w^T dy   like y, from dy's planes read u rows further up and v columns further left, computed for
  *                   each phase of x with the kernel positions that fall on it
  */
@@ -39,7 +39,7 @@ typedef struct product {
     int has_bias, relu;                                 /* applied to the result at the end */
 } product;
 
-/* Where positions (r, ..) of row m of the product go: the start of a row of the result, or NULL if it lies outside. */
+/* Where positions (r, ..) of row m of the product go: the start of a row of the result; NULL if it has no such row. */
 static __global flow *result_row(__global flow *y, ulong image, int m, int r, product p) {
     const int phase = m / p.stride_w, channel = phase / p.stride_h;
     const int channels = p.m / (p.stride_h * p.stride_w);

@@ -25,8 +25,8 @@ gs_status gs_cl_conv2d_groups_forward(gs_device *d, gs_mem y, gs_mem x, gs_mem w
                      GS_ARG_STRUCT(s));
 }
 
-/* Each work-item of the first kernel sums one weight, or a block's weights, over some rows of dy, few enough that the
- * whole device has work. The second kernel adds up these sums. */
+/* Each work-item of the first kernel sums one weight, or a block's weights, over so few rows of dy that the whole
+ * device has work. The second kernel adds up these sums. */
 static gs_status weights_gradient(gs_device *d, const char *file, gs_mem dw, gs_mem db, gs_mem dy, gs_mem x,
                                   size_t n, const gs_conv2d_sizes *s, bool add) {
     const gs_cl *cl = gs_cl_of(d);

@@ -8,9 +8,9 @@
  *                dx[first + c][h][q] = sum_{o,u,v} w[o][c][u][v] dy[o][(h + pad_h - u dilation_h) / stride_h][...],
  *                over the terms whose divisions leave no remainder
  *
- * A work-item handles one or more rows of `block` channels of one group, GS_VECTOR columns at a time. Their sums stay
- * in registers, and each loaded element contributes to all of them. If the last block of a group is not full, it
- * computes its last channel repeatedly, but stores it once. Each kernel exists for blocks of 1 and of 4. */
+ * A work-item handles one or more rows of `block` channels of one group, GS_VECTOR columns at a time. The channels'
+ * sums stay in registers, and each loaded element contributes to all of them. If the last block of a group is not full,
+ * it computes its last channel repeatedly, but stores it once. Each kernel exists for blocks of 1 and of 4. */
 
 /* Must match gs_conv2d_sizes. */
 typedef struct conv2d_sizes {
@@ -48,7 +48,7 @@ static vec spread(__global const stored *row, int at, int step, int count) {
     return of_lanes(lane);
 }
 
-/* Store the first `count` columns of v, or all if there are fewer */
+/* Store the first `count` columns of v, or all of v if it has fewer */
 static void put(vec v, __global flow *to, int count) {
 #if GS_VECTOR == 1
     store_flow(v, to);
@@ -57,7 +57,7 @@ static void put(vec v, __global flow *to, int count) {
 #endif
 }
 
-/* a / b. Deliberately signed, although a % b is not: see `rest` in common.clh. */
+/* a / b. Deliberately signed, whereas `rest` is unsigned: common.clh gives the reason. */
 static size_t quotient(size_t a, int b) {
     return (size_t)((long)a / b);
 }
@@ -161,8 +161,8 @@ static void gradient(const int block, size_t unit, int lane, int row, int rows, 
 GRADIENT(conv2d_groups_dx, 1)
 GRADIENT(conv2d_groups_dx_4, 4)
 
-/* part[t][o][k] = what part t of dy's rows contributes to dw[o][k], k = (c, u, v), or to db[o], in one more column, for
- * a block of o. The rows are those of all images in order. */
+/* part[t][o][k] = what part t of dy's rows contributes to dw[o][k], k = (c, u, v), and, in one more column, to db[o];
+ * computed for a block of o. dy's rows are those of all images, in order. */
 static void weights(const int block, size_t unit, __global float *part, __global const stored *dy,
                     __global const stored *x, int columns, ulong parts, ulong rows, conv2d_sizes s) {
     const int in_c = s.in_c / s.groups, out_c = s.out_c / s.groups, places = s.kernel_h * s.kernel_w;

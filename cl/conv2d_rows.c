@@ -1,5 +1,5 @@
-/* Convolution on a CPU, image by image; explained in conv2d_rows.cl. Each of the two kernels does all the work for some
- * images: a core finds what it wrote in its own cache, and kernels rarely wait for each other. */
+/* Convolution on a CPU, image by image; explained in conv2d_rows.cl. Each task, in both kernels, does all the work for
+ * some images: a core finds in its own cache what it wrote, and kernels rarely wait for each other. */
 #include "cl/conv2d_common.h"
 #include "cl/round16.h"
 
@@ -45,9 +45,9 @@ static size_t table_size(const gs_conv2d_sizes *s) {
            2 * (size_t)(s->out_c * s->kernel_h);
 }
 
-/* For each kernel position, the table holds where its row of X starts and its index in a row of w, in the order (c, v,
- * u), in which neighbours share a plane; then the starts of the rows of w, and of those of w^T, indexed by (c, v);
- * then, for each phase of dX, where the columns (o, u) of w^T start in the copy of dy, and their index in w. */
+/* The table lists: for each kernel position, where its row of X starts and its index in a row of w, in the order (c, v,
+ * u), in which neighbours share a plane; the starts of the rows of w; the starts of the rows of w^T, indexed by (c, v);
+ * for each phase of dX, where the columns (o, u) of w^T start in the copy of dy, and their indices in w. */
 static void fill_table(const gs_conv2d_sizes *s, cl_int *to) {
     const conv_rows r = shape_of(s);
     const int depth = (int)depth_of(s), kernel = s->kernel_h * s->kernel_w;
@@ -74,7 +74,7 @@ static void fill_table(const gs_conv2d_sizes *s, cl_int *to) {
 
 /* ---- the kernels ---- */
 
-/* True if `low` tiles, three vectors wide, waste less work past the edges of a product than the others, two wide.
+/* True if `low` tiles (three vectors wide) waste less work past the edges of a product than high tiles (two wide).
  * Strips of one vector fill the rest. (Backward has only `low` tiles: a kernel with both takes longer to compile.) */
 static bool use_low(const gs_cl_tiles *t, size_t rows, size_t columns) {
     const size_t high = (size_t)t->rows, low = (size_t)gs_cl_rows_low(t),
@@ -83,13 +83,13 @@ static bool use_low(const gs_cl_tiles *t, size_t rows, size_t columns) {
            gs_cl_parts(rows, high) * high * vectors;
 }
 
-/* The floats in packed matrices with this many columns in total, counting one per matrix for its bias. */
+/* The floats in packed matrices with `columns` columns in total, including one per matrix for its bias. */
 static size_t packed_size(const gs_cl_tiles *t, bool low, size_t rows, size_t columns) {
     const size_t height = (size_t)(low ? gs_cl_rows_low(t) : t->rows);
     return gs_cl_parts(rows, height) * height * columns;
 }
 
-/* The kernels index with ints, so larger sizes are refused. */
+/* The kernels index with ints, so sizes that do not fit in an int are refused. */
 static gs_status find_groups(gs_device *d, const conv_rows *r, size_t tasks, size_t *groups) {
     const bool fits = r->size <= INT_MAX && (size_t)r->s.out_c * r->dy_plane <= INT_MAX &&
                       (size_t)r->s.out_c * depth_of(&r->s) <= INT_MAX;

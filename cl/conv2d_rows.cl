@@ -8,8 +8,8 @@
  * cpu/conv2d.c explains the products with that matrix, which are the same here.
  *
  * If relu and a max pooling follow, y is four times smaller. Forward then computes one image's y in separate memory,
- * and pools it while it is still cached. Backward spreads an image's dy to the elements it came from, and uses it while
- * it is still cached, too. */
+ * and pools it while it is still cached. Backward spreads an image's dy to the elements of y that the pooling selected,
+ * and also uses the result while it is still cached. */
 
 /* ---- y = w X, and dX = w^T dy ---- */
 
@@ -24,8 +24,8 @@ typedef struct product {
     int relu;
 } product;
 
-/* to[tile][k][i] = w(row tile high + i, k), preceded by the rows' biases, so that a tile is read in one stream; past
- * the end, the last row is repeated. row: where each row of w starts. */
+/* to[tile][k][i] = w(tile high + i, k), preceded by the biases of the tile's rows, so that a tile is read in one
+ * stream; past the end, the last row is repeated. row: where each row of w starts. */
 static void pack(__global float *to, __global const stored *w, __global const int *row, product p, int high) {
     for (int first = 0; first < p.rows; first += high, to += high * (p.depth + 1))
         for (int i = 0; i < high; i++) {
@@ -91,7 +91,7 @@ static void pool_image(__global flow *y, __global int *index, __global const flo
     forward_2x2(y, index, unpooled, rows, rows * w, h, w, s.relu);
 }
 
-/* A task is one image. The table starts with the offsets for y = w X and dw = dy X^T, rows of w, and rows of w^T. */
+/* A task is one image. The table starts with offsets for y = w X and dw = dy X^T, for w's rows, and for w^T's. */
 GS_ONCE void forward_images(__global flow *y, __global int *index, __global const stored *x,
                             __global const stored *w, __global const float *bias, __global float *scratch,
                             __global const int *table, conv_rows s, GS_TASKS) {
@@ -224,8 +224,8 @@ static void copy_dy(__global float *to, __global const stored *dy, __global cons
     }
 }
 
-/* One phase of dX. Only its rows first .. end - 1 belong to the image; the others are padding. It uses `taps` rows of
- * the kernel. */
+/* One phase of dX. Only its rows first .. end - 1 belong to the image; the others are padding. The phase uses `taps`
+ * rows of the kernel. */
 typedef struct phase_of {
     int first, end, taps;
 } phase_of;
@@ -275,8 +275,8 @@ static void image_gradient(__global flow *dx, __global float *planes, __global f
     image_from_planes(dx, planes, room, s);
 }
 
-/* Computes dx, and part[task]: dw summed over the task's images, with db after each row. conv2d_weights_sum adds up the
- * parts. */
+/* Computes dx, and part[task]: dw summed over the task's images, each row followed by its element of db.
+ * conv2d_weights_sum adds up the parts. */
 GS_ONCE void backward_images(__global flow *dx, __global float *part, __global const stored *dy,
                              __global const stored *relu_y, __global const int *index,
                              __global const stored *x, __global const stored *w, __global float *scratch,

@@ -4,8 +4,8 @@ static float of_channel(float4 x, size_t c) {
     return c == 0 ? x.s0 : c == 1 ? x.s1 : c == 2 ? x.s2 : x.s3;
 }
 
-/* y[i] = scale[c] * bytes[i] + shift[c], with c = floor(i / plane) modulo channels. A vector within one channel uses
- * one scale; the few others are converted element by element. */
+/* y[i] = scale[c] * bytes[i] + shift[c], with c = floor(i / plane) modulo channels. A vector that lies within one
+ * channel uses one scale; the few other vectors are converted element by element. */
 __kernel GS_OF_VECTORS void bytes_to_float(__global float *y, ulong y_at, __global const uchar *bytes,
                                            float4 scale, float4 shift, ulong plane, ulong channels,
                                            ulong count) {

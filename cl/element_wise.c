@@ -29,7 +29,7 @@ static gs_status run_rounded(gs_device *d, const char *file, const char *kernel,
     return GS_OK;
 }
 
-/* Besides dy, backward reads y unchanged or x rounded. */
+/* Besides dy, backward reads either y, unchanged, or x, rounded. */
 #define RUN_y(d, dx, name, ...) run(d, GS_CL_AS(d, dx, name), __VA_ARGS__)
 #define RUN_x(d, dx, name, ...) run_rounded(d, GS_CL_FLOW(d, dx, name), __VA_ARGS__)
 

@@ -32,15 +32,15 @@ static gs_status tiles(gs_device *d, gs_mem c, gs_mem a, gs_mem b, gs_mem bias, 
 
 /* How gemm_broadcast divides a product into tasks; must match gemm_cut in gemm.cl. */
 typedef struct gemm_cut {
-    cl_ulong each, block; /* tiles of rows per task; k processed at a time */
+    cl_ulong each, block; /* tiles of rows per task; values of k processed at a time */
     cl_uint tasks;
     cl_int is_packed; /* A is a copy made by gemm_pack */
 } gemm_cut;
 
 /* On a CPU: the work is split by columns first, because each task copies its columns of B; then by rows, if there are
  * few columns. Several tasks per core keep cores from waiting long for one another; there are fewer if B is transposed,
- * since copying then takes longer. A task uses at most CACHED floats of A, so that its rows are still in a core's L2
- * cache (1 MB) for the next columns. A 16-bit A is always copied, so that it is read as floats. */
+ * because it then takes longer to copy. A task uses at most CACHED floats of A, so that its rows are still in a core's
+ * L2 cache (1 MB) for the next columns. A 16-bit A is always copied, so that it is read as floats. */
 static gemm_cut cut_of(const gs_cl *cl, const gs_cl_gemm_sizes *s, bool half) {
     enum { CACHED = 1 << 18 };
     if (s->m == 0 || s->n == 0) return (gemm_cut){0};

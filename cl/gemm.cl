@@ -2,7 +2,7 @@
 #include "gemm.clh"
 #include "transpose.clh"
 
-/* If s.in_16_bits is set, C's elements are 16-bit and C is overwritten, not added to. c_place: C from element c_at. */
+/* If s.in_16_bits is set, C's elements are 16-bit and C is overwritten, not added to. c_place: where C[c_at] is. */
 #ifdef STORED_FLOATS
 #define c_place(c, c_at, s) ((c) + (c_at))
 #define store_one_c(x, c, at, s) ((c)[at] = (x))
@@ -89,7 +89,7 @@ __kernel void gemm_pack(__global float *restrict to, ulong to_at, __global const
 
 enum { WIDE = 2 * GS_VECTOR };
 
-/* to[k][0] = B(k, j) for one vector of columns j, k < depth. Only `columns` of them exist. If B's columns are
+/* to[k][0] = B(k, j) for k < depth and one vector of columns j, only `columns` of which exist. If B's columns are
  * contiguous, they are transposed square by square and missing columns repeat the last; otherwise missing columns are
  * 0. */
 GS_ONCE void pack_columns(vec (*to)[2], __global const stored *b, ulong b_row, ulong b_col, int columns,
@@ -113,11 +113,11 @@ GS_ONCE void pack_columns(vec (*to)[2], __global const stored *b, ulong b_row, u
     }
 }
 
-/* One task: 2 vectors of columns of C, and `tiles` times GS_ROWS of its rows (the "broadcast" tile of tile.clh).
- * `block` values of k at a time, at most GS_PACK: that part of B's columns is copied, so that it is contiguous in the
- * L1 cache and each tile reads it in one stream. Rows of a 1024-wide matrix are 4 KB apart, and addresses 4 KB apart
- * map to the same L1 set: without the copies 1024 x 1024 would run at 40 % of the speed. If A is large, transposed, or
- * in 16 bits, a is also a copy (gemm_pack). */
+/* One task: 2 vectors of columns of C, and `tiles` times GS_ROWS of its rows (the "broadcast" tile of tile.clh). It
+ * handles `block` values of k at a time, at most GS_PACK: that part of B's columns is copied, so that it is contiguous
+ * in the L1 cache and each tile reads it in one stream. Rows of a 1024-wide matrix are 4 KB apart, and addresses 4 KB
+ * apart map to the same L1 set: without the copies 1024 x 1024 would run at 40 % of the speed. If A is large,
+ * transposed, or in 16 bits, `a` is a copy, too (gemm_pack). */
 GS_ONCE void broadcast_tiles(__global float *c, __global const float *a, __global const stored *b,
                              __global const float *bias, gemm_sizes s, size_t begin, size_t end,
                              size_t column, size_t block, int is_packed) {
@@ -200,7 +200,7 @@ GS_ONCE void broadcast_tiles(__global float *c, __global const float *a, __globa
 
 /* How a product is divided into tasks; must match gemm_cut in cl/gemm.c. */
 typedef struct gemm_cut {
-    ulong each, block; /* tiles of rows per task; k processed at a time */
+    ulong each, block; /* tiles of rows per task; values of k processed at a time */
     uint tasks;
     int is_packed; /* A is a copy made by gemm_pack */
 } gemm_cut;

@@ -1,6 +1,6 @@
 #include "common.clh"
 
-/* For each parameter: g = scale dw;  m = beta1 m + rest1 g;  v = beta2 v + rest2 g g;  both 0 below FLT_MIN;
+/* For each parameter: g = scale dw;  m = beta1 m + rest1 g;  v = beta2 v + rest2 g g;  below FLT_MIN m and v are 0;
  * dw = rate (m / (root sqrt(v) + epsilon)) + l2 w.  Rounds as cpu/lamb.c does, without FMA (sgd.cl explains why). */
 #define GS_LAMB(T, weight, gradient, first, second)                                                          \
     T g = s.scale * gradient;                                                                                \

@@ -6,7 +6,7 @@ gs_status gs_cl_layer_norm_forward(gs_device *d, gs_mem y, gs_mem mean, gs_mem r
                      x, w, b, n, c, eps);
 }
 
-/* dw and db in two steps: over chunks of rows, whose size depends only on n; then over the chunks, in order. */
+/* Sums dw and db in two steps: over chunks of rows, whose size depends only on n; then over the chunks, in order. */
 gs_status gs_cl_layer_norm_backward(gs_device *d, gs_mem dx, gs_mem dw, gs_mem db, gs_mem dy, gs_mem x,
                                     gs_mem w, gs_mem mean, gs_mem rstd, size_t n, int c, bool add) {
     enum { LEAST_ROWS = 32, MOST_CHUNKS = 128 };

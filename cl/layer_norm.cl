@@ -3,8 +3,8 @@
 
 /* Layer normalisation. The formulas are in src/backend.h; u = (x - mean) rstd.
  *
- * One work-group per row: on a GPU its SUMMERS work-items share the row; on a CPU it is a single work-item, which
- * processes the row vector by vector. dw and db: one work-item per column of a chunk of rows, then one per column. */
+ * One work-group per row: on a GPU its SUMMERS work-items share the row; on a CPU its only work-item processes the row
+ * vector by vector. For dw and db: one work-item per column of each chunk of rows, then one per column. */
 
 #define ROW (get_global_id(0) / SUMMERS)
 #define SUMMER ((int)(get_global_id(0) % SUMMERS))

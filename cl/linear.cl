@@ -10,7 +10,7 @@ enum { COLUMNS = 1 };
 enum { COLUMNS = 32 };
 #endif
 
-/* linear_db for some columns (a multiple of GS_VECTOR); the pointers address the first. */
+/* linear_db for some columns (a multiple of GS_VECTOR); the pointers address the first column. */
 __attribute__((always_inline)) static void sum_columns(int columns, __global float *db,
                                                        __global const stored *dy, ulong n, ulong out,
                                                        __global const float *y, __global float *passed,

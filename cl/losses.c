@@ -6,7 +6,6 @@ static gs_status stats_part(gs_device *d, size_t n, gs_mem *part) {
     return gs_cl_scratch(d, GS_CL_SCRATCH_PARTIAL, 2 * n, part);
 }
 
-/* Add the per-sample results to stats. */
 static gs_status stats_add(gs_device *d, gs_mem stats, gs_mem part, size_t n) {
     return GS_CL_RUN(d, "stats", "stats_add", gs_cl_items(GS_SUM_ITEMS, GS_SUM_ITEMS), stats, part, n);
 }

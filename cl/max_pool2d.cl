@@ -3,10 +3,10 @@
 
 /* Forward: y = the window's largest x, index = its position h in_w + w in the plane. On a tie the first in reading
  * order wins; a NaN beats any number; padding never wins (a window of padding alone gives -infinity and index -1).
- * Backward: forward is y = x[index], so each dy goes to its index; where windows overlap, they add up. */
+ * Backward: because y = x[index], each dy goes to its index; where windows overlap, the dy are added up. */
 
-/* The gradient of pixel (u, v) of a plane: dy summed over the windows in which it is the largest. dy and index start at
- * row `first` of the windows. */
+/* The gradient of pixel (u, v) of a plane: dy summed over the windows in which the pixel is the largest. dy and index
+ * start at row `first` of the windows. */
 static float sum_at(__global const flow *dy, __global const int *index, int u, int v, int first,
                     pool2d_sizes s) {
     const range h = windows_with(u, s.kernel_h, s.stride_h, s.pad_h, s.out_h),
@@ -103,7 +103,7 @@ static void forward_row(__global flow *y, __global int *index, __global const fl
 }
 
 /* Clear `in` elements of dx from index `first` on, then scatter dy to them. In 16 bits, where partial sums must not be
- * stored, all pixels of a plane gather instead. */
+ * stored, each of these pixels gathers its sum instead. */
 static void scatter(__global flow *dx, size_t in, int first, __global const flow *dy,
                     __global const int *index, size_t out, pool2d_sizes s) {
 #ifdef ALL_STORED

@@ -81,7 +81,7 @@ static gs_status find(const char *name, const place *p, cl_device_id *out) {
     return devices > 0 ? GS_OK : gs_fail(GS_E_DEVICE, "device '%s': there is no OpenCL device", name);
 }
 
-/* Replace cl->id, a whole device, by its part p->part. */
+/* Replace cl->id, a whole device, with its part p->part. */
 static gs_status take_part(gs_cl *cl, const char *name, const place *p) {
     int most = gs_cl_most_parts(cl->id),
         units = (int)gs_cl_device_number(cl->id, CL_DEVICE_MAX_COMPUTE_UNITS);
@@ -116,7 +116,7 @@ static gs_status take_part(gs_cl *cl, const char *name, const place *p) {
     return gs_cl_check(error, "device '%s': clCreateSubDevices", name);
 }
 
-/* The tiles: from GRADSUM_CL_TILES, so that any of them can be tried on any device; else by kind of device. */
+/* The tiles: from GRADSUM_CL_TILES if it is set, so that any can be tried on any device; else by kind of device. */
 static gs_status choose_tiles(gs_cl *cl) {
     enum { GROUP = 256 }; /* work-items per work-group with the default GPU tiles */
     cl_device_type type = gs_cl_device_number(cl->id, CL_DEVICE_TYPE);

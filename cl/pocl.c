@@ -2,7 +2,7 @@
  *
  * PoCL writes compiled kernels to a folder. Without one it lists no devices, and on a full disk its compiler ends the
  * process. So the folder is tested beforehand. If the test fails, PoCL gets a temporary folder, which is removed when
- * the program ends. A killed program leaves it behind, at most 3 MB. */
+ * the program ends. A killed program leaves the folder behind, with at most 3 MB. */
 #include "backend.h"
 #include "cl/cl.h"
 #include "io/file.h"

@@ -48,7 +48,7 @@ static bool is_in(const text *t, const char *file) {
     return false;
 }
 
-/* Open the file or, if it is missing, the sealed one of that name: *text then holds its content; free it after *f. */
+/* Open the file or, if it is missing, the sealed one: then its content is *text, to be freed after *f is closed. */
 static gs_status open_file(const char *path, const char *file, FILE **f, char **text) {
     const gs_cl_sealed *s = gs_cl_sealed_files;
     uint64_t bytes;

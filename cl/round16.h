@@ -1,6 +1,7 @@
 /* 16-bit inputs of an operator. If the precision is not f32, factors of products and the data that forward leaves for
- * backward (backend.h) are stored in 16 bits: by forward itself (`half`: see gs_mem), or as a copy in scratch memory
- * that lasts until the device's next such call. The kernels are the f32 ones, built for other memory (stored.clh). */
+ * backward (backend.h) are stored in 16 bits: forward stores them so (`half`: see gs_mem), or gs_cl_rounded
+ * copies them to scratch memory, where they last until its next call. The kernels are the f32 ones, built for 16-bit
+ * memory (stored.clh). */
 #pragma once
 
 #include "cl/cl.h"
@@ -13,7 +14,7 @@
 
 /* The variant for an operator whose y, or dx, is m: if m is stored in 16 bits, all activations are. */
 #define GS_CL_FLOW(d, m, FILE) ((m).half ? GS_CL_ALL(d, FILE) : GS_CL_STORED(d, FILE))
-/* The variant for an operator that reads and writes nothing else in 16 bits. */
+/* The variant for an operator that reads and writes nothing but activations in 16 bits. */
 #define GS_CL_AS(d, m, FILE) ((m).half ? GS_CL_ALL(d, FILE) : (FILE))
 #define GS_CL_ALL(d, FILE) ((d)->precision == GS_PRECISION_BF16 ? "all_bf16/" FILE : "all_f16/" FILE)
 
@@ -23,7 +24,7 @@ typedef struct gs_cl_operand {
     bool relu_y; /* a relu's y, of which only the sign is read: the copy preserves it (see narrow) */
 } gs_cl_operand;
 
-/* Replace operands that are not yet half by rounded copies. Skips GS_NONE, and does nothing in f32. */
+/* Replace operands that are not yet half with rounded copies. Skips GS_NONE, and does nothing in f32. */
 gs_status gs_cl_rounded(gs_device *, int count, const gs_cl_operand *);
 
 /* How many elements of each sample gs_cl_rounded would copy: none if m is half. */

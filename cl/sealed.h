@@ -10,5 +10,5 @@ typedef struct gs_cl_sealed {
     size_t bytes, size;        /* of the data; of the uncompressed text */
 } gs_cl_sealed;
 
-/* Defined in sealed_files.c, which a handout replaces by an object file with its kernels. */
+/* Defined in sealed_files.c, which a handout replaces with an object file that contains its kernels. */
 extern const gs_cl_sealed gs_cl_sealed_files[];

@@ -35,7 +35,7 @@ __kernel void softmax_cross_entropy_forward(__global float *p, ulong p_at, __glo
 
 /* forward: loss = -log softmax(x)[label], so dloss/dx[k] = p[k] - (k == label); with smoothing e the label's 1 becomes
  * 1 - e, and e / classes is added for each class (`everywhere`); one work-item per sample. The classes start at
- * `first`: all of them, or one rank's if a group divides them. */
+ * `first`: they are all classes or, if a group of ranks divides these, one rank's. */
 __kernel void softmax_cross_entropy_backward(__global float *dx, ulong dx_at, __global const float *p,
                                              ulong p_at, __global const int *labels, ulong labels_at, ulong n,
                                              int classes, int first, float smoothing, float everywhere) {

@@ -88,7 +88,7 @@ static gs_status convolve(gs_device *d, gs_mem y, gs_mem x, gs_mem u, gs_mem b, 
                            GS_ARG_STRUCT(t));
 }
 
-/* With pooling, some images are processed at a time and their y is pooled while still cached. */
+/* With pooling, a few images are processed at a time, and their y is pooled while it is still cached. */
 gs_status gs_cl_winograd_forward(gs_device *d, gs_mem y, gs_mem x, gs_mem w, gs_mem b, size_t n,
                                  const gs_conv2d_sizes *s, const gs_epilogue *e) {
     enum { NEAR = 1 << 20 };

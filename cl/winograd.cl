@@ -172,7 +172,7 @@ static void tile_from_places(__global float *y, size_t width, __global const flo
     }
 }
 
-/* A's last row and column contain a minus sign, which by_g applies instead: here row 3 is the plain second number. */
+/* by_g applies the minus sign in A's last row, for row and column 3 of n; here, row 3 is just the second number. */
 static void dy_to_places(__global float *n, size_t matrix, __global const float *dy, size_t width) {
     vec half_done[4][2];
 #pragma unroll
@@ -334,8 +334,7 @@ GS_ONCE void weights_from_places(__global float *dw, __global const float *du, i
     }
 }
 
-/* A task is a group of images: compute their dx, and part[task], the sum of their dw. conv2d_weights_sum adds the
- * parts. */
+/* A task is a group of images: compute their dx and, in part[task], the sum of their dw (see conv2d_weights_sum). */
 GS_ONCE void backward_images(__global flow *dx, __global float *part, __global const stored *dy,
                              __global const stored *x, __global const float *u, __global const int *place,
                              __global float *scratch, winograd s, GS_TASKS) {

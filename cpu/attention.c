@@ -1,7 +1,7 @@
 /* Attention; cpu/plain/attention.c shows the formulas.
  *
  * The scores of all queries and keys would be length^2 numbers per head. They are never stored: TILE queries are
- * multiplied with TILE keys at a time, and the scores are used at once, while they are cached.
+ * multiplied by TILE keys at a time, and the scores are used at once, while they are cached.
  *
  *               queries                   In a tile of scores the queries are adjacent, so that one vector
  *              i i i i i i                instruction handles sixteen queries: largest, sum, exp.
@@ -16,8 +16,8 @@
  * from them backward recomputes p_ij = exp(s_ij - m) / l: one more product instead of memory that grows with length^2.
  * The single number m + log(l) would not be exact enough: next to an m of 1e8 a float has no digits left for log(l).
  *
- * If one key has all the weight, y_i is its v_j, and dy_i v_j - dy_i y_i is 0. The result is exactly 0, since the same
- * product sums both terms: if the orders of summation differed, huge keys and queries would magnify the difference.
+ * If one key has all the weight, y_i is its v_j, and dy_i v_j - dy_i y_i is 0. The result is exactly 0, because the
+ * same product sums both terms: if the order of summation differed, huge keys and queries would magnify the error.
  *
  * Source: Dao, Fu, Ermon, Rudra, Re, "FlashAttention: fast and memory-efficient exact attention with IO-awareness"
  * (NeurIPS 2022); the running sum: Milakov, Gimelshein, "Online normalizer calculation for softmax" (arXiv 1805.02867,
@@ -122,7 +122,7 @@ static void scale_rows(const head *h, float *y, int count, const float *factor) 
         for (int k = 0; k < h->d; k++) y[k] *= factor[i];
 }
 
-/* For TILE queries from i on, compute y and what backward needs from the softmax. */
+/* For TILE queries from i on, compute y, and the values of the softmax that backward needs. */
 static void forward_queries(const head *h, int i) {
     const int count = least(TILE, h->length - i), lanes = whole(count),
               end = h->causal ? i + count : h->length;
@@ -199,7 +199,7 @@ typedef struct rows {
     float largest[TILE], share[TILE], dy_y[TILE]; /* share: 1 / sum; 0 past the last query */
 } rows;
 
-/* score = p = exp(score - largest) / sum; gradient: on entry dy v, on return the score's, p (dy v - dy y) / sqrt(d) */
+/* score = p = exp(score - largest) / sum; gradient: on entry dy v, on return p (dy v - dy y) / sqrt(d) */
 static void gradient_of_tile(const head *h, int keys, int lanes, bool diagonal, const rows *of) {
     const float scale = h->scale;
     for (int j = 0; j < keys; j++)
@@ -212,8 +212,8 @@ static void gradient_of_tile(const head *h, int keys, int lanes, bool diagonal, 
         }
 }
 
-/* For TILE queries from i on, compute dq, and what they contribute to dk and dv. The first tile writes dk and dv, later
- * ones add to them. */
+/* For TILE queries from i on, compute dq, and what these queries contribute to dk and dv. The first tile writes dk and
+ * dv, later ones add to them. */
 static void backward_queries(const head *h, int i) {
     const int count = least(TILE, h->length - i), lanes = whole(count),
               end = h->causal ? i + count : h->length;

@@ -23,7 +23,7 @@ typedef struct cached_work {
     int parts;
 } cached_work;
 
-/* score[j] = scale sum_k q[k] keys[k][j], j < count; may also fill a block of SIDE, where keys has that many columns */
+/* score[j] = scale sum_k q[k] keys[k][j], j < count; may also fill up a block of SIDE if keys has enough columns */
 static void scores(float *restrict score, const float *q, const float *keys, size_t row, size_t count, int d,
                    float scale) {
     size_t j = 0;

@@ -28,7 +28,6 @@ static norm_work work_on(const gs_batch_norm_sizes *s, size_t n, gs_mem x, gs_me
 
 /* ---- two sums per channel ---- */
 
-/* Two sums computed by one loop. */
 typedef struct two {
     double a, b;
 } two;
@@ -38,7 +37,7 @@ typedef struct chunk {
     size_t image, images, pixel, count;
 } chunk;
 
-/* The number of images, from `image` on, whose small planes form one chunk; or 1. */
+/* The number of images, from `image` on, whose small planes form one chunk; 1 if planes are large. */
 static size_t images_of(const norm_work *t, size_t image) {
     const size_t fit = CHUNK / (size_t)t->s->plane, left = t->n - image;
     return fit < 1 ? 1 : fit < left ? fit : left;
@@ -52,7 +51,7 @@ static bool next_chunk(const norm_work *t, chunk *it) {
     return left > 0;
 }
 
-/* The sum of a vector's elements, in double. (By pointer, as passing a vector depends on the instruction set.) */
+/* The sum of a vector's elements, in double. (By pointer: how a vector is passed depends on the instruction set.) */
 static double sum_elements(const gs_float16 *v) {
     typedef double double8 __attribute__((vector_size(64)));
     gs_float8 half[2];
@@ -176,13 +175,13 @@ static void statistics_of_vectors(const norm_work *t, int c, int width) {
     }
 }
 
-/* The same method for each chunk of a channel. The chunks' results are then combined as in the same article: for two
- * sets a and b together, the sum of squares around their common mean is
+/* The same two-pass method for each chunk of a channel. The chunks' results are then combined as in that article: for
+ * two sets a and b together, the sum of squares around their common mean is
  *
  *     S = S_a + S_b + (mean_b - mean_a)^2 m_a m_b / (m_a + m_b)
  *
- * Only the first chunk takes two passes, and the second finds it in the cache. Later chunks need one pass, around the
- * mean of all earlier ones. If it is far from theirs, rounding grows with (mean_b - mean_a)^2; but so does S. */
+ * Only the first chunk takes two passes; the second pass finds it in the cache. Later chunks take one, around the mean
+ * of all earlier chunks. If their own mean is far from that, errors grow with (mean_b - mean_a)^2, but so does S. */
 static void statistics_of_planes(const norm_work *t, int c, int width) {
     double mean[BLOCK] = {0}, squares[BLOCK] = {0};
     for (size_t image = 0, images; image < t->n; image += images) {
@@ -284,7 +283,7 @@ static void forward_part(void *context, int part) {
     const size_t c = (size_t)t->s->c, plane = (size_t)t->s->plane;
     const float *scale = t->factor, *mean = t->mean, *b = t->first;
     const gs_range r = gs_cpu_tasks(rows_of(t), part, t->parts);
-    size_t k = c ? r.begin % c : 0; /* the plane's channel; with no samples, group_norm has none */
+    size_t k = c ? r.begin % c : 0; /* the plane's channel; without samples, group_norm has no channels */
     for (size_t i = r.begin; i < r.end; i++, k = k + 1 < c ? k + 1 : 0) {
         const size_t row = plane > 1 ? plane : c;
         const float *x = t->x + i * row;
@@ -321,7 +320,7 @@ static void backward_part(void *context, int part) {
     const size_t c = (size_t)t->s->c, plane = (size_t)t->s->plane;
     const float *scale = t->factor, *of_dy = scale + c, *of_x = of_dy + c, *mean = t->mean;
     const gs_range r = gs_cpu_tasks(rows_of(t), part, t->parts);
-    size_t k = c ? r.begin % c : 0; /* the plane's channel; with no samples, group_norm has none */
+    size_t k = c ? r.begin % c : 0; /* the plane's channel; without samples, group_norm has no channels */
     for (size_t i = r.begin; i < r.end; i++, k = k + 1 < c ? k + 1 : 0) {
         const size_t row = plane > 1 ? plane : c;
         const float *x = t->x + i * row, *dy = t->dy + i * row;

@@ -50,7 +50,7 @@ typedef struct conv_work {
 
 /* About CACHED_FLOATS floats of image rows fit in a core's L2 cache, and NEAR_FLOATS of dy in its L1 cache. Adding up
  * the vectors of a tile of dw takes as long as about four vectors of positions, so a tile should sum LONG positions,
- * even if the rows of that many images do not stay in the cache. */
+ * even if the rows of so many images do not stay in the cache. */
 enum { CACHED_FLOATS = 1 << 17, NEAR_FLOATS = 6 << 10, LONG = 512 };
 
 static conv_work work_of(gs_device *d, const gs_conv2d_sizes *s, const gs_pool2d_sizes *pool, size_t n) {
@@ -100,7 +100,7 @@ bool GS_ISA(gs_cpu_fuses)(gs_device *d, const gs_epilogue *e) {
 
 /* ---- forward ---- */
 
-/* With pooling, this many images of y are computed before they are pooled ... */
+/* With pooling, the y of this many images is computed before it is pooled ... */
 static size_t images_to_pool(const conv_work *t) {
     size_t fit = t->fast ? CACHED_FLOATS / 2 / t->out : 1;
     return fit < 1 ? 1 : fit < t->n ? fit : t->n;
@@ -252,7 +252,7 @@ static void copy_dy(const conv_work *t, float *to, size_t image, float *db) {
     to += t->margin;
     for (int o = 0; o < t->s->out_c; o++, plane++, to += t->dy_plane) {
         const float *dy = t->dy + plane * pooled, *y = t->relu_y ? t->relu_y + plane * pooled : NULL;
-        const bool is_there = t->pool; /* already copied, only to be summed */
+        const bool is_there = t->pool; /* already copied; only the sum is missing */
         if (is_there) {
             GS_ISA(gs_cpu_max_unpool2d_plane)(t->pool, to, dy, y, t->index + plane * pooled);
             dy = to, y = NULL;

@@ -14,17 +14,17 @@
  *
  *     forward    y[o][p]  = b[o] + sum_k w[o][k] X[at[k] + p]
  *     backward   dw[o][k] (+)= sum_p dy[o][p] X[at[k] + p],  with dy 0 where y is unused
- *                dX[(c, a, b)][p] = sum_{o, u, v} w[o][c][u][v] dy[o][p - (u, v)'s offset], (u, v) in (a, b)
+ *                dX[(c, a, b)][p] = sum_{o, u, v} w[o][c][u][v] dy[o][p - (u, v)'s offset], (u, v) in phase (a, b)
  *
  * Nothing is computed for the gaps of a dilated kernel, nor between groups. conv2d.c copies a plane for each v instead,
  * and so computes no unused elements.
  *
- * The work is cut into groups and chunks of images as the sizes alone determine. Each chunk sums its own dw and db, and
- * these are added in the order of the chunks, so results are bitwise identical for any number of threads. */
+ * How the work is cut into groups and chunks of images depends only on the sizes. Each chunk sums its own dw and db,
+ * and these are added in the order of the chunks, so results are bitwise identical for any number of threads. */
 
 /* ---- the products on one image's planes, by whichever of three methods wastes least ---- */
 
-/* Copy in vectors, the last of which overlaps the one before it; if the row is too short, in smaller vectors. */
+/* Copy a row in vectors, the last of which overlaps the one before it; a row shorter than a vector, in smaller ones. */
 static inline void copy_row(float *to, const float *from, size_t count) {
     if (count >= GS_VECTOR) {
         for (size_t i = 0; i + GS_VECTOR < count; i += GS_VECTOR) gs_store(to + i, gs_load(from + i));
@@ -50,7 +50,7 @@ typedef struct group_windows {
     float *y;
     size_t row, plane; /* distances between rows and between planes of y, in floats */
     size_t grid_w,
-        wide; /* distances between rows of x, and between planes of `wide` memory laid out like x's */
+        wide; /* distances between rows of x, and between planes of the memory `wide`, laid out like x */
 } group_windows;
 
 /* For one output plane with few inputs: the sums of one vector in each of up to four rows, in registers. */
@@ -130,8 +130,8 @@ typedef struct group_work {
     size_t scratch_part;
 } group_work;
 
-/* A core's caches hold about CACHED floats of planes, and its nearest cache NEAR floats of dy. More chunks pay, up to
- * CHUNKS, while the sums of all chunks together take at most SUMS floats. */
+/* A core's caches hold about CACHED floats of planes, and its nearest cache NEAR floats of dy. More chunks pay off, up
+ * to CHUNKS, as long as the sums of all chunks together take at most SUMS floats. */
 enum { CACHED = 1 << 17, NEAR = 6 << 10, CHUNKS = 16, SUMS = 1 << 23 };
 
 static int larger(int a, int b) {
@@ -144,7 +144,7 @@ static group_work work_of(const gs_conv2d_sizes *sizes, size_t n) {
     t.in_c = s->in_c / s->groups, t.out_c = s->out_c / s->groups;
     t.depth = t.in_c * s->kernel_h * s->kernel_w;
     t.weights = (size_t)s->out_c * (size_t)t.depth;
-    /* the kernel's reach on a plane; all windows, and all pixels of x, even those that no window covers */
+    /* the kernel's reach on a plane; a grid of all windows and all pixels of x, even those that no window covers */
     const int reach_h = (s->kernel_h - 1) * s->dilation_h / s->stride_h;
     const int reach_w = (s->kernel_w - 1) * s->dilation_w / s->stride_w;
     t.grid_h = larger(s->out_h + reach_h, (s->in_h - 1 + s->pad_h) / s->stride_h + 1);
@@ -189,7 +189,7 @@ static void list_x(const group_work *t, size_t *at) {
             }
 }
 
-/* to[phase, column] for a row with stride_w: phase b holds every stride_w-th element, from padded column b on. */
+/* Split a row into to[phase, column]: phase b holds every stride_w-th element, from padded column b on. */
 static void split_row(const group_work *t, float *to, const float *x) {
     const size_t stride = (size_t)t->s.stride_w, pad = (size_t)t->s.pad_w, width = (size_t)t->s.in_w;
     for (size_t first = 0; first < stride && first < width; first++) {
@@ -291,8 +291,8 @@ static void list_phases(const gs_conv2d_sizes *s, gs_conv_phase *phase) {
         *phase++ = gs_conv_phase_of(b, s->in_w, s->pad_w, s->stride_w, s->kernel_w, s->dilation_w);
 }
 
-/* For the columns (o, u, v) of phase (a, b)'s matrix: list each one's index in a group's w, and how far before p they
- * are in dy. */
+/* For the columns (o, u, v) of phase (a, b)'s matrix: list each column's index in a group's w, and how far before p it
+ * is in dy. */
 static void list_phase(const group_work *t, int a, int b, size_t *column_at, size_t *at) {
     const gs_conv2d_sizes *s = &t->s;
     for (int o = 0; o < t->out_c; o++)
@@ -323,7 +323,7 @@ static void prepare_dx(const group_work *t, size_t *row_at, size_t *column_at) {
         }
 }
 
-/* dx for phase (a, b) of one image; `w` holds its size. Its pixels are stride_h rows and stride_w columns apart. */
+/* dx for phase (a, b), whose size is in `w`, of one image. Its pixels are stride_h rows and stride_w columns apart. */
 static void phase_gradient(const group_work *t, group_windows *w, int a, int b, float *dx, const float *dy,
                            float *memory) {
     const gs_conv2d_sizes *s = &t->s;

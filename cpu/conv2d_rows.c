@@ -23,8 +23,8 @@ static inline gs_vector_int lanes_from(int first) {
     return lane + first;
 }
 
-/* Copy one vector for shift_plane or halve_plane, float by float. It is a separate function because inlined it would
- * use up their loops' registers. */
+/* Copy one vector for shift_plane or halve_plane, float by float. It is a separate function because, if it were
+ * inlined, it would use up the registers of their loops. */
 static __attribute__((noinline)) void copy_lanes(float *to, const float *from, int step, int first, int end) {
     gs_store(to, (gs_vector){0});
     for (int i = first < 0 ? 0 : first; i < GS_VECTOR && i < end; i++) to[i] = from[i * step];
@@ -32,7 +32,7 @@ static __attribute__((noinline)) void copy_lanes(float *to, const float *from, i
 
 /* With stride 1, copy one plane, whole vectors at a time. Lanes outside the span are written as zeros. A row's last
  * vector extends into the next row, or into the zeros below the last row, so the last vectors of all rows are written
- * first, and then the others, backwards to the starts of the rows. Only x to x_end may be read. */
+ * first, and then the others, backwards to the starts of the rows. Only the floats from x to x_end may be read. */
 static void shift_plane(const gs_conv2d_sizes *s, float *to, const float *from, output_span span,
                         const float *x, const float *x_end) {
     int last = (s->out_w - 1) / GS_VECTOR * GS_VECTOR;
@@ -133,8 +133,8 @@ static inline gs_vector add_outputs(gs_vector sum, const gs_conv2d_sizes *s, con
     return sum + gs_where((at >= 0) & (at < s->out_w), gs_load(row + (ptrdiff_t)o));
 }
 
-/* With stride_w 2: pixel w + 2 i is seen by output (w + pad_w - v) / 2 + i for each v for which that is an integer, and
- * its neighbour for the other v. Two vectors of sums become two vectors of pixels. */
+/* With stride_w 2: each v contributes to every second pixel. Pixel w + 2 i is seen by output (w + pad_w - v) / 2 + i if
+ * that is an integer; otherwise pixel w + 1 + 2 i is seen. Two vectors of sums become two vectors of pixels. */
 static void add_up_halves(const gs_conv_rows *shape, float *dx, const float *drows) {
     const gs_conv2d_sizes s = *shape->s;
     gs_conv_rows r = *shape;

@@ -8,7 +8,7 @@
  *
  * and row (c, u, v) of the patches is that plane from its row u on: all output positions are consecutive, nothing
  * unnecessary is computed, and the copy is kernel_h times smaller than im2col's. With a stride the rows h, h +
- * stride_h, h + 2 stride_h ... must be adjacent: a plane groups its rows by h mod stride_h ("phase").
+ * stride_h, h + 2 stride_h ... must be adjacent, so a plane groups its rows by their "phase", h mod stride_h.
  *
  * Source of im2col: Chellapilla, Puri, Simard, "High performance convolutional neural networks for document processing"
  * (2006). */
@@ -17,7 +17,7 @@
 #include "cpu/product.h"
 
 /* On one axis, the pixels whose padded position modulo stride is `phase`: their indices within the phase are first ..
- * end - 1. `taps` kernel positions see them, those for which u dilation modulo stride is `phase`. */
+ * end - 1. They are seen by the `taps` kernel positions u for which u dilation modulo stride is `phase`. */
 typedef struct gs_conv_phase {
     int first, end, taps;
 } gs_conv_phase;
@@ -54,7 +54,7 @@ static inline size_t gs_conv_row(const gs_conv_rows *r, int padded_h) {
            (size_t)(padded_h / r->s->stride_h) * (size_t)r->s->out_w;
 }
 
-/* gs_conv_row, step by step: a plane's rows in the order of the padded image. */
+/* Computes gs_conv_row step by step, for a plane's rows in the order of the padded image. */
 typedef struct gs_conv_walk {
     size_t at;
     int phase;
@@ -74,5 +74,5 @@ static inline void gs_conv_walk_on(const gs_conv_rows *r, gs_conv_walk *walk) {
 /* Write the planes of the image x. `rows` must hold zeros or an earlier image. */
 void GS_ISA(gs_cpu_conv_rows_from_image)(const gs_conv_rows *, float *rows, const float *x);
 
-/* The gradient of that copy: dx = for each pixel, the sum of drows over all positions to which it was copied. */
+/* The gradient of that copy: for each pixel, dx is the sum of drows over all positions to which it was copied. */
 void GS_ISA(gs_cpu_conv_image_from_rows)(const gs_conv_rows *, float *dx, const float *drows);

@@ -1,9 +1,9 @@
 /* The CPU backend: OpenBLAS for the products of linear layers, C for the rest.
  *
  * Every file in cpu/ except offload.c, open.c, memory.c, openblas_memory.c, pool.c and product_bf16.c is compiled once
- * for each instruction set in the Makefile (plain x86-64, AVX2 and AVX-512; only a plain build elsewhere). Opening the
- * device selects the best table that this machine can run: one binary runs anywhere, as fast as the machine allows.
- * GS_ISA(gs_cpu_x) is each build's own name for x: gs_cpu_x_base, gs_cpu_x_v3, gs_cpu_x_v4. */
+ * for each instruction set in the Makefile (on x86-64: plain, AVX2 and AVX-512; elsewhere there is only a plain build).
+ * Opening the device selects the best table that this machine can run: one binary runs anywhere, as fast as the machine
+ * allows. GS_ISA(gs_cpu_x) is each build's own name for x: gs_cpu_x_base, gs_cpu_x_v3, gs_cpu_x_v4. */
 #pragma once
 
 #include "backend.h"
@@ -20,7 +20,7 @@
 /* What device->state points to. */
 typedef struct gs_cpu {
     gs_pool *pool;
-    float *scratch; /* grows to the largest request, such as conv2d's rows, with a part per thread */
+    float *scratch; /* grows to the largest request, e.g. conv2d's rows, one part per thread */
     size_t scratch_count;
     float *rounded; /* copies of inputs (round16.h) */
     size_t rounded_count;
@@ -40,7 +40,7 @@ static inline int32_t *gs_cpu_ints(gs_mem m) {
     return m.base ? (int32_t *)m.base + m.at : NULL;
 }
 
-/* `count` floats of scratch memory, uninitialised, valid until the device's next such call. */
+/* `count` floats of scratch memory, uninitialised, valid until the device's next call of this function. */
 gs_status gs_cpu_scratch(gs_device *, size_t count, float **out);
 /* Separate scratch memory, for rounded.c. */
 gs_status gs_cpu_scratch_rounded(gs_device *, size_t count, float **out);
@@ -53,7 +53,7 @@ static inline int gs_token_row(float x, int rows) {
     return (float)row == x ? row : -1;
 }
 
-/* Part `part` of `parts` of 0 .. count - 1, in blocks of 16 elements, so no two threads write to one cache line. */
+/* Cut 0 .. count - 1 into `parts` ranges, at multiples of 16 (no two threads share a cache line); return `part`. */
 typedef struct gs_range {
     size_t begin, end;
 } gs_range;
@@ -67,7 +67,7 @@ static inline gs_range gs_cpu_range(size_t count, int part, int parts) {
     return r;
 }
 
-/* Part `part` of `parts` of `count` tasks, each with its own output. */
+/* Cut `count` tasks, each with its own output, into `parts` ranges; return range `part`. */
 static inline gs_range gs_cpu_tasks(size_t count, int part, int parts) {
     return (gs_range){count * (size_t)part / (size_t)parts, count * (size_t)(part + 1) / (size_t)parts};
 }
@@ -131,7 +131,7 @@ gs_status GS_ISA(gs_cpu_conv2d_groups_backward)(gs_device *, gs_mem dx, gs_mem d
 /* Max pooling of one plane: for max_pool2d.c, and for conv2d.c with fused pooling. y, index, dx and dy are as in
  * backend.h. */
 void GS_ISA(gs_cpu_max_pool2d_plane)(const gs_pool2d_sizes *, float *y, int32_t *index, const float *x);
-/* relu_y: the pooling's y, if x came from a relu: dy passes only where relu_y is positive. NULL: everywhere. */
+/* If x came from a relu, relu_y is the pooling's y, and dy passes only where relu_y is positive; else it is NULL. */
 void GS_ISA(gs_cpu_max_unpool2d_plane)(const gs_pool2d_sizes *, float *dx, const float *dy,
                                        const float *relu_y, const int32_t *index);
 
@@ -142,7 +142,7 @@ GS_MEMORY_FUNCTIONS(GS_DECLARE)
 gs_mem gs_cpu_host_memory(const void *host);
 void gs_cpu_offload_close(gs_cpu *); /* frees offload.c's resources */
 
-/* Call before opening and after closing a device with that many threads (openblas_memory.c). GS_E_MEMORY: too little
- * address space. */
+/* Call the first before opening, and the second after closing, a device with that many threads (openblas_memory.c).
+ * GS_E_MEMORY: too little address space. */
 gs_status gs_cpu_take_openblas_memory(int threads);
 void gs_cpu_give_openblas_memory(int threads);

@@ -10,7 +10,7 @@ typedef void gs_element_loop_with(float *to, const float *a, const float *b, siz
 
 typedef struct gs_element_work {
     gs_element_loop *loop;
-    gs_element_loop_with *with; /* called instead of loop unless NULL; its number */
+    gs_element_loop_with *with; /* unless NULL, called instead of `loop`, with `number` */
     float number;
     float *to;
     const float *a, *b;
@@ -21,7 +21,7 @@ typedef struct gs_element_work {
 
 enum { GS_ROUNDED_BLOCK = 1024 };
 
-/* Compute n elements from `at` on; b points to the first of them. */
+/* Compute n elements from `at` on; b has been advanced to the first of them. */
 static inline void gs_element_some(const gs_element_work *t, size_t at, const float *b, size_t n) {
     if (t->with)
         t->with(t->to + at, t->a + at, b, n, t->number);
@@ -43,7 +43,7 @@ static void gs_element_part(void *context, int part) {
         }
 }
 
-/* t: all members except the arrays. */
+/* t provides the loop; this sets the arrays, count and parts. */
 static inline gs_status gs_cpu_elementwise_of(gs_device *d, gs_mem to, gs_mem a, gs_mem b, size_t count,
                                               gs_element_work t) {
     t.to = gs_cpu_floats(to);
@@ -59,7 +59,7 @@ static inline gs_status gs_cpu_elementwise(gs_device *d, gs_mem to, gs_mem a, gs
     return gs_cpu_elementwise_of(d, to, a, b, count, (gs_element_work){.loop = loop});
 }
 
-/* The same, with b rounded to the device's precision. */
+/* Like gs_cpu_elementwise, with b rounded to the device's precision. */
 static inline gs_status gs_cpu_elementwise_rounded(gs_device *d, gs_mem to, gs_mem a, gs_mem b, size_t count,
                                                    gs_element_loop *loop) {
     return gs_cpu_elementwise_of(d, to, a, b, count,

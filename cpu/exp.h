@@ -22,7 +22,7 @@ static inline gs_bits gs_exp_in_range(float x, float more) {
     return result;
 }
 
-/* The same for any x; infinity, 0 or NaN if the result is not a normal number. */
+/* exp(x + more) for any x: infinity, 0 or NaN if the result is not a normal number. */
 static inline float gs_exp_of_sum(float x, float more) {
     const gs_bits given = {x}, highest = {88.7228317f},
                   lowest = {87.3365402f}; /* ln(FLT_MAX), -ln(FLT_MIN) */

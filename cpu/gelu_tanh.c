@@ -2,8 +2,8 @@
 #include "cpu/exp.h"
 
 /* (1 + tanh(u)) / 2 = 1 / (1 + exp(-2u)), which keeps full precision where u is very negative; and the slope d(2u)/dx.
- * An x beyond +-30, where the former is 1 or 0, counts as +-30, since its square could overflow. Errors are a few ulp,
- * plus up to 3 for each unit of 2u on the negative side (tests/operators/test_activations.c). */
+ * An x beyond +-30, where the former is 1 or 0, counts as +-30, because its square could overflow. Errors are a few
+ * ulp, plus up to 3 for each unit of 2u on the negative side (tests/operators/test_activations.c). */
 typedef struct gate {
     gs_logistic at;
     float near, slope; /* near: x, limited to +-30 */

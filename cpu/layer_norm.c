@@ -1,6 +1,6 @@
 /* Layer normalisation; cpu/plain/layer_norm.c shows the formulas.
  *
- * A row is read once for its mean and again for its variance; it is so short that it is still in the cache then. Sums
+ * A row is read once for its mean and again for its variance; it is so short that it is then still in the cache. Sums
  * over a row are added in sixteen lanes.
  *
  * dw and db are sums over all rows. The rows are cut into chunks whose size depends only on their number, and the

@@ -42,7 +42,7 @@ static void forward_part(void *context, int part) {
 }
 
 /* The bits of OpenBLAS's product depend on its number of rows, so if the order is fixed, the division ignores the
- * number of threads. Its parts are then larger, because OpenBLAS packs the shorter side for each part: with parts of
+ * number of threads. The parts are then larger, because OpenBLAS packs the shorter side for each part: with parts of
  * 32, packing took 15 % of mlp's time. */
 static int forward_parts(gs_device *d, size_t longer) {
     size_t least = longer / 16 > 64 ? longer / 16 : 64;

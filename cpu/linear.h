@@ -15,7 +15,7 @@
 typedef struct gs_linear_task {
     float *y, *dx, *dw, *db;
     const float *x, *w, *b, *dy;
-    /* The y of a fused relu: in backward dy counts where it is positive; NULL: everywhere. */
+    /* The y of a fused relu: in backward, dy counts only where relu_y is positive; NULL: dy counts everywhere. */
     const float *relu_y;
     bool relu; /* forward: y = max(y, 0) */
     bool add;  /* backward: add to dw and db */
@@ -25,8 +25,8 @@ typedef struct gs_linear_task {
 /* True if linear_small.c is faster. On one core of a Xeon (AVX-512), with 16 to 128 samples and layers of 64 to 1024
  * inputs and outputs, forward took 0.4 to 0.9 of OpenBLAS's time, and backward 0.8 to 1.15; with 256 samples the two
  * were equal, with 512 OpenBLAS was ahead. With 2048 or 4096 inputs and as many outputs, all products took 0.87 to 0.95
- * of OpenBLAS's time, on two cores 0.76 to 0.87; but with 3136 inputs and 128 outputs, where x is larger than w,
- * OpenBLAS was ahead. Narrow layers fill no tile; and without AVX-512 OpenBLAS's hand-written kernels are ahead. */
+ * of OpenBLAS's time, and on two cores 0.76 to 0.87; but with 3136 inputs and 128 outputs, where x is larger than w,
+ * OpenBLAS was ahead. Narrow layers fill no tile, and without AVX-512 OpenBLAS's hand-written kernels are ahead. */
 static inline bool gs_linear_is_small(size_t n, int in, int out) {
 #if defined(__AVX512F__)
     return n <= 128 && out >= 64 && (in <= 1024 || out >= 1024);
@@ -57,8 +57,8 @@ gs_status GS_ISA(gs_cpu_linear_small_backward)(gs_device *, const gs_linear_task
 gs_status GS_ISA(gs_cpu_linear_large_forward)(gs_device *, const gs_linear_task *);
 gs_status GS_ISA(gs_cpu_linear_large_backward)(gs_device *, const gs_linear_task *);
 
-/* Backward's first pass: db, computed from dy as the device rounds it. With relu_y, dy masked by the relu is stored in
- * `passed` (n, out), which replaces dy. In linear.c. */
+/* Backward's first pass: db, computed from dy rounded to the device's precision. With relu_y, the masked dy is stored
+ * in `passed` (n, out), which replaces dy. In linear.c. */
 void GS_ISA(gs_cpu_linear_dy)(gs_device *, gs_linear_task *, float *passed);
 
 /* For any n. */

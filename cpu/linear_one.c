@@ -6,7 +6,7 @@
  *
  *     y[o] = b[o] + sum_k w[o][k] x[k]
  *
- * GS_VECTOR rows of w are multiplied with x at a time, each into its own vector of sums. At the end these vectors are
+ * GS_VECTOR rows of w are multiplied by x at a time, each into its own vector of sums. At the end these vectors are
  * reduced together: adding neighbouring elements turns two vectors into one, until one is left, whose element r is the
  * sum of row r:
  *

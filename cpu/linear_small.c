@@ -24,7 +24,7 @@ typedef struct small_work {
     gs_linear_task l;
     int parts;       /* parts of the current work; in backward, of dy, then of dw */
     int dx_parts;    /* parts of dx */
-    bool by_outputs; /* whether y and dw are divided by outputs */
+    bool by_outputs; /* true if y and dw are divided by outputs */
     float *passed;   /* backward: (n, out), the masked dy; unused without a relu */
     float *packed;   /* backward: blocks of GS_TILE_ROWS outputs: dy for sample 0, for sample 1, ... */
     size_t block;    /* floats per block; a power of two would map all blocks to one cache set */
@@ -38,8 +38,8 @@ typedef struct small_work {
  * the blocks of dy would evict each other. */
 enum { ROWS = 16, COLUMNS = 64 };
 
-/* In layers wider than WIDE, repeatedly read data must also stay in the core's L2 cache. Long sums are added to y and
- * dx DEPTH terms at a time; in forward, for WIDE_ROWS rows of y^T; dw takes WIDE_COLUMNS columns of x at a time. */
+/* In layers wider than WIDE, repeatedly read data must also stay in the core's L2 cache. Forward and dx add long sums
+ * DEPTH terms at a time, forward for WIDE_ROWS rows of y^T at once; dw takes WIDE_COLUMNS columns of x at a time. */
 enum { WIDE = 1024, DEPTH = 512, WIDE_ROWS = 128, WIDE_COLUMNS = 384 };
 
 /* How many terms, from k on, to add at a time. */

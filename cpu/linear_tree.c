@@ -8,7 +8,7 @@
  * parallel/tensor.h). OpenBLAS's order depends on a product's size, and would differ for half a product. gs_matmul adds
  * each element's terms in order, in any tile. Each of its products here computes one leaf:
  *
- *     leaf       0     1     2     3          `sums` holds level 0, 1, ...: the left sum until the right one is ready.
+ *     leaf       0     1     2     3          `sums` holds each level's left sum until the right one is ready.
  *                 \   /       \   /           Like a carry in a binary counter, leaf k is added to one sum for each
  *                  0+1         2+3            1 at the end of the number k in binary.
  *                     \       /
@@ -33,7 +33,7 @@ static int levels_of(int leaves) {
     return levels;
 }
 
-/* x is the sum of leaf `leaf`: add to it every sum that it completes, and unless it is the last, store it in `sums`. */
+/* x is the sum of leaf `leaf`. Add each stored left sum that waits for it; store the result unless it is the total. */
 static void join(float *restrict x, float *restrict sums, size_t count, int leaf, int leaves) {
     for (; leaf & 1; leaf >>= 1, leaves >>= 1, sums += count)
         for (size_t i = 0; i < count; i++) x[i] += sums[i];

@@ -89,8 +89,8 @@ static int vectors_at(const gs_matmul *t, int j) {
     return left == 4 ? 2 : left < GS_TILE_VECTORS ? left : GS_TILE_VECTORS;
 }
 
-/* Copy `width` columns of b from column j on, contiguously, with zeros past the end of b. In place, rows that are a
- * power of two apart would evict each other from the cache. */
+/* Copy `width` columns of b from column j on, contiguously, with zeros past the end of b. If they were read in place,
+ * rows a power of two apart would evict each other from the cache. */
 static void copy_strip(const gs_matmul *t, int j, int width) {
     int left = t->columns - j < width ? t->columns - j : width;
     float *to = t->strip;

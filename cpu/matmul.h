@@ -9,15 +9,15 @@
  *        | x x x|   | . . | T T | . . |      while k runs over the depth
  *        | . . .|   | . . | . . | . . |
  *
- * A library first copies both matrices into the order in which it will read them, which pays for large ones. A linear
- * layer with few samples uses each weight only a few times, so here the matrices are read in place (linear.h).
+ * A library first copies both matrices into the order in which it will read them, which pays off if they are large. A
+ * linear layer with few samples uses each weight only a few times, so here the matrices are read in place (linear.h).
  *
  * c[i][j] is always summed in the order of k, so any division into tiles and threads gives the same bits. */
 #pragma once
 
 #include "cpu/product.h"
 
-/* c[i][j] = sum_k a[i][k] b[k][j] (+ bias[j]), or += that, for i < rows, k < depth, j < columns. */
+/* c[i][j] = sum_k a[i][k] b[k][j] (+ bias[j]) for i < rows, k < depth, j < columns; with `add`, += replaces =. */
 typedef struct gs_matmul {
     int rows, depth, columns;
     /* GS_TILE_ROWS rows form a block. Row r of block i starts at `at` + i block + r row; elements are `column`
@@ -37,9 +37,9 @@ typedef struct gs_matmul {
     const float *bias; /* `columns` elements, or NULL; if set, columns must be a multiple of GS_VECTOR */
     bool add;
     bool by_columns; /* b is too large for the cache: read it once, and a repeatedly */
-    /* Memory to prefetch into the core's cache, line by line: rows of a that are a_ahead floats after each block
-     * (a.column must be 1, and blocks have no gaps). If a_ahead is 0 and by_columns is set: the next columns of b and,
-     * after the last ones, those at next_b (or NULL). Rows past the end of a are not fetched. */
+    /* What to prefetch into the core's cache, line by line: the rows of a that lie a_ahead floats after each block
+     * (a.column must be 1, and blocks must have no gaps) but not past the end of a; or, if a_ahead is 0 and by_columns
+     * is set, the next columns of b and, after its last columns, those at next_b unless this is NULL. */
     size_t a_ahead;
     const float *next_b;
     float *strip; /* GS_STRIP floats per k; unused if !by_columns and columns is a multiple of GS_VECTOR */

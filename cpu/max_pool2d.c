@@ -34,7 +34,7 @@ static inline __attribute__((always_inline)) void pool_row(float *restrict best,
             int32_t place = h * s->in_w + v - s->pad_w;
             for (int o = first; o < end; o++) {
                 float value = from[o * stride_w];
-                /* a NaN wins and stays, as nothing compares larger; the first position always wins */
+                /* a NaN wins and stays, because nothing compares larger; the first position always wins */
                 bool wins = value > best[o] || value != value || where[o] < 0;
                 best[o] = wins ? value : best[o];
                 where[o] = wins ? place + o * stride_w : where[o];
@@ -119,7 +119,7 @@ static bool is_2x2(const gs_pool2d_sizes *s) {
 POOL_2X2(8) /* pool_2x2_8, unpool_2x2_8 */
 POOL_2X2(4) /* pool_2x2_4, unpool_2x2_4 */
 
-/* Rows of fewer than 8 outputs are faster with 8 lanes, too, but the last row is not, since no row follows it. */
+/* Rows of fewer than 8 outputs are faster with 8 lanes, too, but they then extend into the next row: not the last. */
 static int rows_by_8(const gs_pool2d_sizes *s) {
     return s->out_w >= 8 ? s->out_h : s->out_w > 4 ? s->out_h - 1 : 0;
 }
@@ -141,7 +141,7 @@ void GS_ISA(gs_cpu_max_pool2d_plane)(const gs_pool2d_sizes *s, float *y, int32_t
             pool_row(y, index, x, s, row, s->stride_w);
 }
 
-/* forward: y = x[index], so each dy goes to its index; where windows overlap, they add up */
+/* forward: y = x[index], so each dy goes to its index; where windows overlap, the dy are added up */
 void GS_ISA(gs_cpu_max_unpool2d_plane)(const gs_pool2d_sizes *s, float *dx, const float *dy,
                                        const float *relu_y, const int32_t *index) {
     if (is_2x2(s)) {

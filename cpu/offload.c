@@ -5,7 +5,7 @@
  *     its thread  | fetch 1     | drop 0, fetch 2 | drop 1, fetch 3 |
  *
  * The requests do not change the data: a page that was not fetched is read when it is touched, and one that was dropped
- * too early is read again. Only the time depends on them. */
+ * too early is read again. Only the time depends on the requests. */
 #include "cpu/cpu.h"
 
 #include <stdlib.h>
@@ -41,7 +41,7 @@ struct gs_cpu_offloader {
 /* ---- the thread ---- */
 
 /* Not MADV_WILLNEED: on ext4 (Linux 6.18) it creates 4 kB pages, where page faults create larger ones. Fetching 100 MB
- * from the system's page cache took 58 ms with it, and 10 without. On an older system, each page is read, never
+ * from the system's page cache took 58 ms with it, and 10 ms without it. On an older system, each page is read, never
  * written, because the worker may be writing there. */
 static void fetch(char *begin, char *end, size_t page) {
     if (madvise(begin, (size_t)(end - begin), MADV_POPULATE_WRITE) == 0) return;
@@ -90,7 +90,7 @@ static char *page_of(const struct gs_cpu_offloader *a, char *memory) {
     return memory - (uintptr_t)memory % a->page;
 }
 
-/* Fetch all pages that contain these bytes, or drop those wholly inside. *number = the job's number. */
+/* Fetch all pages that contain these bytes, or drop the pages with no other bytes. *number = the job's number. */
 static gs_status move(gs_device *d, void *host, size_t bytes, bool fetched, uint64_t *number) {
     gs_cpu *cpu = gs_cpu_of(d);
     *number = 0;

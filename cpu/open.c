@@ -103,7 +103,7 @@ const char *gs_cpu_better_kernels(const char *chosen, bool avx512) {
     return avx512 ? "SkylakeX" : NULL;
 }
 
-/* Set for the restarted program to the kernels that OpenBLAS had chosen by itself. */
+/* An environment variable for the restarted program: the kernels that OpenBLAS had chosen by itself. */
 static const char LEFT_TO_ITSELF[] = "GRADSUM_OPENBLAS_ALONE";
 
 void gs_cpu_choose_kernels(char **argv) {

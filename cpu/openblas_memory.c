@@ -17,7 +17,7 @@ extern volatile int blas_server_avail __attribute__((weak));
 
 enum {
     BUFFER =
-        128 << 20, /* bytes, as seen with strace in versions 0.3.21 (x86-64, arm64: 32 << 22 in the source) */
+        128 << 20, /* bytes, as seen with strace in version 0.3.21 (x86-64, arm64; 32 << 22 in the source) */
     SPARE = 16 << 20, /* bytes: other threads map memory too, between our check and OpenBLAS's mmap */
     MOST = 64,        /* buffers. OpenBLAS allows about twice as many, and warns beyond that */
 };

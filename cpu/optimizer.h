@@ -24,7 +24,7 @@ typedef struct gs_update_work {
     gs_adam_step step;
 } gs_update_work;
 
-/* t: all members except the arrays. */
+/* t provides the numbers; this sets the arrays, count and parts. */
 static inline gs_status gs_cpu_update(gs_device *d, gs_mem w, gs_mem m, gs_mem v, gs_mem dw, size_t count,
                                       gs_update_work t, void (*part)(void *, int)) {
     t.w = gs_cpu_floats(w);

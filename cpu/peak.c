@@ -3,7 +3,7 @@
 /* fma_loop and triad: measure the limits of the cores and their memory.
  *
  * In fma_loop each block of BLOCK vectors stays in registers for all rounds. A fused multiply-add takes about 4 cycles,
- * and a core starts 2 per cycle: at least 8 independent ones must be in flight, and fit in registers. */
+ * and a core starts 2 per cycle: at least 8 independent ones must be in flight, with their vectors in registers. */
 #if defined(__AVX512F__)
 enum { BLOCK = 12 }; /* vectors of 16 floats: 12 of 32 registers */
 #elif defined(__AVX2__)

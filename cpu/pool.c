@@ -43,7 +43,7 @@ int gs_pool_thread(void) {
     return this_thread;
 }
 
-/* Returns false if another thread has the slice, or this run is over. */
+/* Try to take a slice. Returns false if another thread has it, or this run is over. */
 static bool take(gs_pool *p, int slice, uint64_t number) {
     uint64_t last = atomic_load(&p->taken[slice]);
     return last < number && atomic_compare_exchange_strong(&p->taken[slice], &last, number);

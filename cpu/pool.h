@@ -19,6 +19,6 @@ int gs_pool_threads(const gs_pool *);
  * thread may run any part, so results must not depend on the thread. */
 void gs_pool_run(gs_pool *, int parts, void (*work)(void *context, int part), void *context);
 
-/* Within work: the calling thread's number, 0 to threads - 1; the caller of gs_pool_run is 0. For memory that a thread
- * keeps from one part to the next. */
+/* To be called within `work`: returns the calling thread's number, 0 to threads - 1, where 0 is the caller of
+ * gs_pool_run. It selects the memory that a thread keeps from one part to the next. */
 int gs_pool_thread(void);

@@ -112,13 +112,13 @@ void GS_ISA(gs_cpu_pack)(float *to, const float *a, int rows, int depth, const s
 
 /* ---- c += y X^T ---- */
 
-/* sums[i] = the sum of all lanes of v[i], for `count` vectors, a power of two up to GS_VECTOR. Two vectors at a time
- * become one: its even lanes hold the first one's partial sums, half as many as before, its odd lanes the second one's:
+/* sums[i] = the sum of all lanes of v[i], for `count` vectors, a power of two up to GS_VECTOR. Each step merges two
+ * vectors: the even lanes hold the first one's partial sums, half as many as before, the odd lanes the second one's:
  *
  *     a0 a1 a2 a3,  b0 b1 b2 b3   ->   a0+a2 b0+b2 a1+a3 b1+b3
  *
- * All sums together take count - 1 times (two shuffles and an addition); separately, each would take log2(GS_VECTOR)
- * times (a shuffle and an addition). */
+ * All sums together take count - 1 steps of two shuffles and an addition; separately, each sum would take
+ * log2(GS_VECTOR) steps of a shuffle and an addition. */
 ALWAYS_INLINE void sums_of_lanes(float *sums, gs_vector *v, const int count) {
 #define PAIR_UP(half)                                                                                        \
     if (count > half)                                                                                        \

@@ -2,9 +2,9 @@
  *
  * Both read a matrix X whose rows may be anywhere in memory: row k starts at x + at[k]. Rows may overlap, so the
  * patches of a convolution (conv2d.c) need not be written out. A tile of the result stays in registers while the inner
- * loop runs over the depth; tiles just fill each instruction set's registers. How to choose tiles from the sizes of
- * registers and caches: Goto, van de Geijn, "Anatomy of high-performance matrix multiplication" (ACM Transactions on
- * Mathematical Software 34, 2008).
+ * loop runs over the depth; tiles are as large as each instruction set's registers allow. On how to choose tiles from
+ * the sizes of registers and caches, see Goto, van de Geijn, "Anatomy of high-performance matrix multiplication" (ACM
+ * Transactions on Mathematical Software 34, 2008).
  *
  * `make` compiles this file with -ffp-contract=fast: a * b + c is one instruction where the machine has it. */
 #pragma once
@@ -23,7 +23,7 @@ enum { GS_VECTOR = 4, GS_TILE_ROWS = 8, GS_TILE_VECTORS = 3, GS_DOT_ROWS = 4, GS
 enum { GS_VECTOR = 4, GS_TILE_ROWS = 4, GS_TILE_VECTORS = 3, GS_DOT_ROWS = 3, GS_DOT_COLUMNS = 3 };
 #endif
 
-/* A register of floats, loaded from and stored to any address, and one of as many int32. */
+/* A register of floats, which can be loaded from and stored to any address, and a register of as many int32. */
 typedef float gs_vector __attribute__((vector_size(4 * GS_VECTOR), aligned(4), may_alias));
 typedef int32_t gs_vector_int __attribute__((vector_size(4 * GS_VECTOR), aligned(4), may_alias));
 
@@ -50,8 +50,8 @@ static inline gs_vector gs_where(gs_vector_int mask, gs_vector a) {
 #define KEEP_IN_REGISTER(v) (void)(v)
 #endif
 
-/* Two vectors, interleaved (a0 b0 a1 b1 ...): the first and the second half of the result. And the inverse: the even or
- * the odd elements of two adjacent vectors. */
+/* GS_LOW and GS_HIGH select the first and the second half of two interleaved vectors, a0 b0 a1 b1 ...; GS_EVEN and
+ * GS_ODD are the inverse: they select the even and the odd elements of two adjacent vectors. */
 #if defined(__AVX512F__)
 #define GS_LOW 0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23
 #define GS_HIGH 8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15, 31
@@ -93,7 +93,7 @@ static inline gs_vector gs_halves(gs_vector a, gs_vector b) {
     return __builtin_shufflevector(a, b, GS_HALVES);
 }
 
-/* v[i][j] becomes v[j][i]. Each of log2(GS_VECTOR) steps interleaves the vectors like the halves of a pack of cards. */
+/* v[i][j] becomes v[j][i]. Each of log2(GS_VECTOR) steps interleaves the two halves of v, like a pack of cards. */
 ALWAYS_INLINE void gs_transpose(gs_vector *v) {
     enum { HALF = GS_VECTOR / 2 };
     gs_vector dealt[GS_VECTOR];
@@ -122,14 +122,14 @@ typedef struct gs_product {
 /* y is (rows, ld). Reads up to GS_VECTOR - 1 floats past the end of each row of X. */
 void GS_ISA(gs_cpu_product)(const gs_product *, float *y, size_t ld, const float *x);
 
-/* Write a matrix (rows, depth) to `to`, without gaps, in the order in which `product` reads it: in blocks of
- * GS_TILE_ROWS rows, with each column of a block contiguous. Its element (i, k) is a[row_at[i] + column_at[k]]. */
+/* Write the matrix (rows, depth) with elements a[row_at[i] + column_at[k]] to `to`, without gaps, in the order in which
+ * `product` reads it: in blocks of GS_TILE_ROWS rows, with each column of a block contiguous. */
 void GS_ISA(gs_cpu_pack)(float *to, const float *a, int rows, int depth, const size_t *row_at,
                          const size_t *column_at);
 
-/* c[i][k] += sum over `samples` s and p < columns of y[s][i][p] x[s][at[k] + p],  i < rows, k < depth. y[s][i] starts
- * at y + s y_sample + i y_row and is followed by zeros up to the next multiple of GS_VECTOR; X must hold finite numbers
- * there. c is (rows, depth). */
+/* c[i][k] += sum over `samples` s and p < columns of y[s][i][p] x[s][at[k] + p], i < rows, k < depth. y[s][i] starts at
+ * y + s y_sample + i y_row and is followed by zeros up to the next multiple of GS_VECTOR; in these columns, too,
+ * X must hold finite numbers. c is (rows, depth). */
 typedef struct gs_dots {
     int rows, depth, columns, samples;
     const size_t *at;

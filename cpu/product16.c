@@ -3,7 +3,7 @@
 #include "cpu/matmul.h"
 #include "cpu/round16.h"
 
-/* Block sizes. A strip of b's block (DEPTH, COLUMNS) stays in the L1 cache while it is multiplied with all of a's block
+/* Block sizes. A strip of b's block (DEPTH, COLUMNS) stays in the L1 cache while it is multiplied by all of a's block
  * (BLOCK_ROWS, DEPTH); a's block and the strip stay in the L2 cache. */
 enum { DEPTH = 256, BLOCK_ROWS = 256, COLUMNS = 1536 };
 
@@ -26,7 +26,7 @@ static size_t up(size_t n, size_t to) {
     return (n + to - 1) / to * to;
 }
 
-/* Room for a block with `rows` and `columns`, plus one line's rounded copy and matmul's strip. */
+/* Floats of a block of a; floats_of_b: of a block of b. The memory also holds rounded lines, or matmul's strip. */
 static size_t floats_of_a(int rows) {
     return up((size_t)least(rows, BLOCK_ROWS), 16) * DEPTH;
 }

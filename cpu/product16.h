@@ -31,7 +31,7 @@ typedef struct gs_lines {
     bool deep;        /* lines run along k */
 } gs_lines;
 
-/* c[i][j] = sum_k a[i][k] b[k][j] (+ bias[j]), or += that; with relu: max(that, 0); i < rows, k < depth, j < columns */
+/* c[i][j] = sum_k a[i][k] b[k][j] (+ bias[j]), i < rows, k < depth, j < columns; `add`: +=; `relu`: then max(c, 0) */
 typedef struct gs_product16 {
     gs_precision precision; /* bf16 or f16 */
     bool instruction;       /* bf16 with the processor's instruction: gs_cpu_of(d)->bf16 */
@@ -75,8 +75,8 @@ static inline const float *gs_line(const gs_lines *m, size_t line) {
 
 enum { GS_BF16_ROWS = 8, GS_BF16_VECTORS = 3, GS_BF16_STRIP = 16 * GS_BF16_VECTORS };
 
-/* From the first `depth` elements along k: to[k / 2][i] = the pair (k, k + 1) of row or column i, i < width, for
- * `count` rows or columns in blocks `width` wide, each of `block` floats. Missing elements are 0. */
+/* Pack the first `depth` elements along k of `count` rows or columns, in blocks of `width` rows or columns, which take
+ * `block` floats each: in a block, to[k / 2][i] is the pair (k, k + 1) of row or column i. Missing elements are 0. */
 void gs_cpu_bf16_pack(float *to, const gs_lines *, int width, size_t block, int count, int depth);
 
 /* One tile: c (+)= a b, with rows <= GS_BF16_ROWS and columns <= GS_BF16_STRIP, from two such blocks; b's block is as

@@ -7,7 +7,7 @@
  *     f16        1       5        10        65504        6.1e-5               relative error at most 2^-11
  *
  * Numbers that are too large become infinite, and a NaN stays a NaN. Below the smallest normal number, bf16 rounds to
- * 0, like the processors' instructions; f16 keeps multiples of 2^-24, as IEEE 754 requires.
+ * 0, as the processors' instructions do; f16 keeps multiples of 2^-24, as IEEE 754 requires.
  *
  * The code has no branches, so that compilers vectorise it. */
 #pragma once
@@ -33,7 +33,7 @@ static inline float gs_round_f16(float x) {
     return gs_float_of(sign | (size > infinity ? (size | 0x400000u) & 0xffffe000u : number));
 }
 
-/* to[i] = from[i] rounded, i < count; to may be from. GS_PRECISION_F32: unchanged. */
+/* to[i] = from[i] rounded, i < count; `to` may equal `from`. With GS_PRECISION_F32 nothing is rounded. */
 static inline void gs_round16(gs_precision precision, float *to, const float *from, size_t count) {
     if (precision == GS_PRECISION_BF16)
         for (size_t i = 0; i < count; i++) to[i] = gs_round_bf16(from[i]);
@@ -43,11 +43,11 @@ static inline void gs_round16(gs_precision precision, float *to, const float *fr
         for (size_t i = 0; i < count; i++) to[i] = from[i];
 }
 
-/* Copies of an operator's inputs, rounded to the device's precision, on which it then computes as usual. */
+/* Copies of an operator's inputs, rounded to the device's precision, on which the operator then computes as usual. */
 typedef struct gs_operand {
     gs_mem *place; /* replaced by the copy */
     size_t count;
 } gs_operand;
 
-/* Does nothing in f32. The copies stay valid until the device's next such call. */
+/* Does nothing in f32. The copies stay valid until the device's next call of this function. */
 gs_status GS_ISA(gs_cpu_rounded)(gs_device *, int count, const gs_operand *);

@@ -5,7 +5,7 @@
 
 /* softmax_cross_entropy where a rank holds only some of the classes: backend.h defines the operators. Each leaf sums
  * its classes in order, and the leaves are added in a binary tree, neighbours first. A rank holds a subtree; if the
- * group also adds neighbours first, the bits do not depend on the division. */
+ * group also adds neighbours first, the bits do not depend on how the classes are divided. */
 typedef struct part_work {
     float *p, *sums, *most;
     const float *x;
@@ -131,7 +131,7 @@ static void end_part(void *context, int part) {
     }
 }
 
-/* The losses are added in order: the same sum for any number of threads. */
+/* The losses are added in order, so their sum is the same for any number of threads. */
 gs_status GS_ISA(gs_cpu_softmax_part_end)(gs_device *d, gs_mem p, gs_mem stats, gs_mem sums, size_t n,
                                           int classes) {
     part_work t = {.p = gs_cpu_floats(p),

@@ -9,7 +9,7 @@
  * images that are computed together: each row has its own lanes, some of which may be idle. */
 typedef struct tile_grid {
     int rows, columns; /* tiles in an image, down and across */
-    int share, lanes;  /* rows of tiles that share a vector: 1, 2 or 4; lanes from one of them to the next */
+    int share, lanes;  /* rows of tiles that share a vector: 1, 2 or 4; lanes from one row to the next */
     int band, images;  /* processed at a time: `band` rows of one image, or all rows of `images` images */
     size_t pitch;      /* row length of the plane that tiles are read from: x padded with zeros */
     size_t row;        /* distance between rows (channels) of v or m, in floats */
@@ -58,7 +58,7 @@ static size_t table_floats(const gs_winograd *t) {
     return gs_round_up((size_t)t->in_c * sizeof(size_t) / sizeof(float));
 }
 
-/* Floats of a padded image, or of its rows for some rows of tiles; padded_floats: of all images that share vectors. */
+/* Floats of a padded image's rows that `band` rows of tiles read; padded_floats: of all images that share vectors. */
 static size_t padded_image(const tile_grid *p) {
     return (size_t)(2 * p->band + 2) * p->pitch;
 }
@@ -112,8 +112,8 @@ ALWAYS_INLINE void tiles_to_places(float *v, const float *const *d, size_t pitch
     }
 }
 
-/* Transform one row of tiles, from four rows of the padded plane. Writes past its last tile are overwritten by the next
- * row or the next image, or there is room for them. */
+/* Transform one row of tiles, from four rows of the padded plane. What is written past the last tile is overwritten by
+ * the next row or image, or there is room for it. */
 static void to_places(const tile_grid *p, float *v, const float *d) {
     /* Copies, because the compiler would reload p's members after each store, which might have changed them. */
     const size_t pitch = p->pitch, matrix = p->v;
@@ -156,7 +156,7 @@ static inline void copy_row(float *to, const float *from, int n) {
     gs_store(to + n - GS_VECTOR, gs_load(from + n - GS_VECTOR));
 }
 
-/* Copy, padded with zeros, the part of a plane of x that rows first .. first + rows - 1 of its tiles read. Also
+/* Copy the part of a plane of x that rows first .. first + rows - 1 of its tiles read, and pad it with zeros. Also
  * prefetches a plane that is needed soon. */
 static void pad_plane(const gs_winograd *t, const tile_grid *p, float *padded, const float *x, int first,
                       int rows) {
@@ -228,8 +228,8 @@ static inline gs_vector_int always_of(const gs_winograd *t) {
     return (gs_vector_int){0} - !t->relu;
 }
 
-/* Compute the same rows of tiles in one plane of y. A row's last vectors are stored first: they extend into the next
- * row. */
+/* Compute one plane of y from rows first .. first + rows - 1 of tiles. A row's last vectors are stored first: they
+ * extend into the next row. */
 static void plane_from_places(const gs_winograd *t, const tile_grid *p, float *y, const float *m, int first,
                               int rows, float bias) {
     const size_t matrix = p->m;
@@ -254,7 +254,7 @@ typedef struct memory_parts {
     float *padded, *v, *m;
 } memory_parts;
 
-/* Compute all channels of y for the tiles in v: for BLOCK channels at a time, first the products with all tiles. */
+/* Compute all channels of y for the tiles in v, BLOCK at a time: first their products with all tiles, then y. */
 static void outputs_by_channels(const gs_winograd *t, const tile_grid *p, const memory_parts *work, float *y,
                                 int images, int first, int rows) {
     int tiles = rows * p->columns;
@@ -304,8 +304,8 @@ ALWAYS_INLINE void vector_outputs(const gs_winograd *t, float *y, const row_outp
     }
 }
 
-/* Like outputs_by_channels, where each vector of tiles has its own position in y: takes a few vectors at a time, so
- * that m stays in the L1 cache. */
+/* Like outputs_by_channels, but a few vectors of tiles at a time, so that m stays in the L1 cache. Each row of a
+ * vector's tiles has its own position in y. */
 ALWAYS_INLINE void outputs_by_tiles(const gs_winograd *t, const tile_grid *p, const memory_parts *work,
                                     float *y, int images, int first, int rows, const int share) {
     const size_t plane = (size_t)t->out_h * (size_t)t->out_w, y_image = (size_t)t->out_c * plane;

@@ -11,13 +11,13 @@
  * dimensions, first along the columns and then along the rows, 2x2 outputs take 16 multiplications instead of 36:
  *
  *     v = B^T d B     each tile of 4x4 inputs d (tiles are 2 apart) becomes 16 numbers
- *     u = G g G^T     so does each kernel g
+ *     u = G g G^T     each kernel g becomes 16 numbers, too
  *     m = u v         element by element, summed over the input channels: for each of the 16 elements a product of a
  *                     matrix (out_c, in_c) and a matrix (in_c, tiles), computed by gs_product
  *     y = A^T m A     2x2 outputs per tile
  *
  * with the rows of B^T, G and A^T as in the formulas above. All elements of B^T and A^T are 0, 1 or -1, so rounding
- * errors grow only a little (unlike with larger tiles, which would save more).
+ * errors grow only a little (unlike with larger tiles, which would save more multiplications).
  *
  * Source: Lavin, Gray, "Fast algorithms for convolutional neural networks" (CVPR 2016). */
 #pragma once
@@ -34,7 +34,7 @@ typedef struct gs_winograd {
     bool relu;
 } gs_winograd;
 
-/* dx is itself a convolution: of dy, whose planes are dy_plane floats apart, with kernels rotated by 180 degrees. */
+/* dx is itself a convolution of dy, whose planes are dy_plane floats apart, with the kernels rotated by 180 degrees. */
 static inline gs_winograd gs_winograd_dx(const gs_conv2d_sizes *s, size_t dy_plane) {
     return (gs_winograd){.in_c = s->out_c,
                          .in_h = s->out_h,
@@ -52,7 +52,7 @@ static inline int gs_winograd_share(int tiles) {
     return 4 * tiles <= GS_VECTOR ? 4 : 2 * tiles <= GS_VECTOR ? 2 : 1;
 }
 
-/* True if this is faster: the sums must be few compared with the products, and most lanes of a vector must be used. */
+/* True if this algorithm is faster, that is, if sums are few compared with products, and most lanes are used. */
 static inline bool gs_winograd_pays(const gs_conv2d_sizes *s) {
     int tiles = (s->out_w + 1) / 2, share = gs_winograd_share(tiles), lanes = GS_VECTOR / share;
     return s->kernel_h == 3 && s->kernel_w == 3 && s->stride_h == 1 && s->stride_w == 1 && s->pad_h <= 2 &&
@@ -76,7 +76,7 @@ void GS_ISA(gs_cpu_winograd)(const gs_winograd *, float *y, const float *x, size
 
 /* ---- backward ----
  *
- * dx is itself such a convolution. dw, for y = A^T (u v) A, u = G g G^T:
+ * dx is itself such a convolution. dw follows from y = A^T (u v) A and u = G g G^T:
  *
  *     v = B^T d B       as in forward
  *     n = A dy A^T      2x2 elements of dy become 16
@@ -86,7 +86,7 @@ void GS_ISA(gs_cpu_winograd)(const gs_winograd *, float *y, const float *x, size
  *
  * The lanes of a vector are channels: both channel counts are multiples of GS_VECTOR. */
 
-/* Requires no bias and nothing fused: either would need another pass over dy. */
+/* False with a bias or a fused operator, because these would need another pass over dy. */
 static inline bool gs_winograd_backward_pays(const gs_conv2d_sizes *s, bool bias, const gs_epilogue *e) {
     return !bias && !e->relu && !e->pool && gs_winograd_pays(s) && s->in_c % GS_VECTOR == 0 &&
            s->out_c % GS_VECTOR == 0;

@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-/* About CACHED_FLOATS floats of v and n fit in a core's L2 cache; a product needs LEAST_TILES tiles to pay. */
+/* About CACHED_FLOATS floats of v and n fit in a core's L2 cache; a product needs LEAST_TILES tiles to pay off. */
 enum { CACHED_FLOATS = 128 << 10, LEAST_TILES = 64 };
 
 /* Images whose channels are adjacent, padded with zeros: (blocks of GS_VECTOR channels, height, width, GS_VECTOR). A
@@ -39,7 +39,7 @@ typedef struct dw_part {
 
 /* ---- a part's memory ---- */
 
-/* The next free floats in memory; NULL if only their number is needed. */
+/* The next free floats of `memory`, which is NULL if only their number is needed. */
 typedef struct taker {
     float *memory;
     size_t used;
@@ -135,7 +135,7 @@ ALWAYS_INLINE void store_blocks(float *to, size_t block, gs_vector v) {
         memcpy(to + (size_t)i * block, lanes + i * SOME, SOME * sizeof *to);
 }
 
-/* A's last row and column contain a minus sign, which by_g applies instead: here row 3 is the plain second number. */
+/* by_g applies the minus sign in A's last row, for row and column 3 of n; here, row 3 is just the second number. */
 static void tile_of_dy(float *to, size_t matrix, size_t block, const float *dy, size_t width) {
     gs_vector half[4][2];
     UNROLL for (int j = 0; j < 2; j++) {

@@ -3,7 +3,7 @@
 #include <float.h>
 #include <math.h>
 
-/* g = scale dw + l2 w;  m = beta1 m + rest1 g;  v = beta2 v + rest2 g g;  both are 0 below FLT_MIN;
+/* g = scale dw + l2 w;  m = beta1 m + rest1 g;  v = beta2 v + rest2 g g;  m, v are 0 below FLT_MIN;
  * w = keep w - rate (m / (root sqrt(v) + epsilon)) */
 gs_status gs_plain_adam_update(gs_device *d, gs_mem w_, gs_mem m_, gs_mem v_, gs_mem dw_, size_t count,
                                gs_adam_step s) {

@@ -1,6 +1,6 @@
 #include "cpu/plain/plain.h"
 
-/* y[p][r][s] = sum of x[p] over the window / (kernel_h kernel_w); outside the image x is 0 */
+/* y[p][r][s] = (sum of x[p] over the window) / (kernel_h kernel_w); outside the image x is 0 */
 gs_status gs_plain_avg_pool2d_forward(gs_device *d, gs_mem y_, gs_mem x_, size_t n,
                                       const gs_pool2d_sizes *z) {
     (void)d;
@@ -19,7 +19,7 @@ gs_status gs_plain_avg_pool2d_forward(gs_device *d, gs_mem y_, gs_mem x_, size_t
     return GS_OK;
 }
 
-/* dx[p][h][q] = sum of dy[p] over the windows that contain the pixel / (kernel_h kernel_w) */
+/* dx[p][h][q] = (sum of dy[p] over the windows that contain the pixel) / (kernel_h kernel_w) */
 gs_status gs_plain_avg_pool2d_backward(gs_device *d, gs_mem dx_, gs_mem dy_, size_t n,
                                        const gs_pool2d_sizes *z) {
     float(*dy)[z->out_h][z->out_w] = gs_plain_at(dy_), (*dx)[z->in_h][z->in_w] = gs_plain_at(dx_);

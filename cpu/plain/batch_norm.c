@@ -22,7 +22,8 @@ gs_status gs_plain_batch_norm_statistics(gs_device *d, gs_mem mean_, gs_mem var_
     return GS_OK;
 }
 
-/* dmean (+)= samples ((1 - momentum) running_mean + momentum mean); dvar: the same formula, with var m / (m - 1) */
+/* dmean (+)= samples ((1 - momentum) running_mean + momentum mean)
+ * dvar (+)= samples ((1 - momentum) running_var + momentum var m / (m - 1)) */
 gs_status gs_plain_batch_norm_running(gs_device *d, gs_mem dmean_, gs_mem dvar_, gs_mem running_mean_,
                                       gs_mem running_var_, gs_mem mean_, gs_mem var_, float m, float samples,
                                       const gs_batch_norm_sizes *s, bool add) {

@@ -32,7 +32,7 @@ gs_status gs_plain_conv2d_forward(gs_device *d, gs_mem y_, gs_mem x_, gs_mem w_,
     return GS_OK;
 }
 
-/* The loops of forward: where it adds x w to y, backward adds dy w to dx, dy x to dw, and dy to db. */
+/* The same loops as in forward: where forward adds x w to y, backward adds dy w to dx, dy x to dw, and dy to db. */
 gs_status gs_plain_conv2d_backward(gs_device *d, gs_mem dx_, gs_mem dw_, gs_mem db_, gs_mem dy_, gs_mem x_,
                                    gs_mem w_, size_t n, const gs_conv2d_sizes *sizes, bool add,
                                    const gs_epilogue *then) {

@@ -3,7 +3,7 @@
 #include <float.h>
 #include <math.h>
 
-/* g = scale dw;  m = beta1 m + rest1 g;  v = beta2 v + rest2 g g;  both are 0 below FLT_MIN;
+/* g = scale dw;  m = beta1 m + rest1 g;  v = beta2 v + rest2 g g;  m, v are 0 below FLT_MIN;
  * dw = rate (m / (root sqrt(v) + epsilon)) + l2 w */
 gs_status gs_plain_lamb_direction(gs_device *d, gs_mem dw_, gs_mem m_, gs_mem v_, gs_mem w_, size_t count,
                                   gs_adam_step s) {

@@ -2,7 +2,7 @@
  * speed: one thread, nothing fused, compiled once for the most basic processor.
  *
  * Read cpu/plain/conv2d.c before cpu/conv2d.c, which computes the same results. The plain loops are used
- *   - by the tests, as one more opinion on every operator of cpu/ and cl/ (tests/operators/test_operators_plain.c);
+ *   - by the tests, as a second opinion on every operator of cpu/ and cl/ (tests/operators/test_operators_plain.c);
  *   - by `gradsum profile --plain`, which shows layer by layer what the rest of cpu/ gains.
  *
  * They have their own folder because the files they explain are compiled three times, and some are close to the limit

@@ -61,7 +61,7 @@ static gs_layer *make_with(const gs_layer_ops *ops, float number) {
         return gs_layer_new(&ops, sizeof(gs_layer), 0);                                                      \
     }
 #define ROW(of, OPERATOR, forward, backward, READS, what) ACTIVATION(#OPERATOR, OPERATOR, READS, )
-#define ROW_WITH(of, OPERATOR, forward, backward, READS, number, what)                                       \
+#define ROW_WITH(of, OPERATOR, forward, backward, READS, ...)                                                \
     FUNCTIONS(OPERATOR, READS, , ((const with_number *)l)->number)                                           \
     gs_layer *gs_##OPERATOR(float number) {                                                                  \
         static const gs_layer_ops ops = {OPS(#OPERATOR, OPERATOR, READS), .plan = plan_with,                 \
