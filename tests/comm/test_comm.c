@@ -25,7 +25,7 @@ static const gs_test_layout layouts[] = {
 };
 enum { LAYOUTS = sizeof layouts / sizeof *layouts };
 
-/* Sizes around zero, cache lines and blocks, and more than Gloo sends at once; few are divisible by 2, 3 or 4. */
+/* Sizes around zero, a cache line and a block, and more than Gloo sends at once; few are divisible by 2, 3 or 4. */
 static const size_t counts[] = {0, 1, 7, 16, 17, 2049, 300007};
 enum { COUNTS = sizeof counts / sizeof *counts };
 
@@ -127,8 +127,8 @@ static size_t bytes_in_use(void) {
 #endif
 }
 
-/* Every rank sends a long message to every rank, one at a time. So there need not be more copies than ranks, although
- * there are many more pairs. */
+/* Every rank sends a long message to every rank, one at a time. One copy per rank suffices, although there are many
+ * more pairs. */
 static gs_status long_messages(gs_comm *c, void *context) {
     (void)context;
     enum { LONGEST = 5 << 20 };
@@ -293,7 +293,7 @@ typedef struct late_rank {
     gs_test_layout layout;
     int bad;
     const char *speaker; /* the message starts with this */
-    double more;         /* how much longer than the timeout it waits */
+    double more;         /* how much longer than the timeout the speaker waits */
     const char *transport;
 } late_rank;
 
@@ -323,7 +323,7 @@ TEST(a_late_rank_is_named) {
          2,
          "",
          1,
-         NULL}, /* there, threads wait longer for each other */
+         NULL}, /* with several processes, threads wait longer for each other */
         {{"3 processes", 3, {1, 1, 1}}, 2, "", 0, "shm"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
@@ -380,7 +380,7 @@ TEST(a_chain_of_threads_is_followed_to_its_end) {
     gs_test_patiently(2, another_is_blamed, &(blame){GS_RECV, each_waits_for_the_next, "rank 2"});
 }
 
-/* Rank 0 waits in a collective. Rank 1 has not reached it, since it waits for rank 2. */
+/* Rank 0 waits in a collective. Rank 1 has not reached the collective, because it waits for rank 2. */
 static gs_status one_waits_for_another_message(gs_comm *c, void *context) {
     failure *f = context;
     if (c->rank == 0) atomic_store(&f->begun, true);
