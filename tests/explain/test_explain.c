@@ -37,7 +37,6 @@ static void read_by_hand(const by_hand *h, gs_digests *run) {
     assert_ok(gs_digests_read(folder, run));
 }
 
-/* Compares two such records. */
 static gs_difference explain_by_hand(const by_hand *of_a, const by_hand *of_b) {
     gs_digests a, b;
     gs_difference d;
@@ -235,7 +234,7 @@ static by_hand halves(const char *y0, const char *y1, const char *dw, int left_o
                      .score = {left_out ? "1 1 8 1 1 1 1 65536 1 8" : "1 1 8 1 1 1 1 65536 0 8"}};
 }
 
-/* Finite values are compared even next to non-finite ones. If a value is finite in only one run, the runs differ. */
+/* Finite values are compared even next to non-finite ones. A value that is finite in only one run is a difference. */
 TEST(only_what_is_not_finite_is_left_out) {
     static const struct {
         const char *y1_of_a, *dw_of_a, *y0_of_b, *dw_of_b;

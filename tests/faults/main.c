@@ -240,7 +240,6 @@ static bool train_resumed(gs_settings *s, fault f, const char *digest) {
     return train(s, f, digest);
 }
 
-/* Compares both records. */
 static bool explained(const char *of_a, const char *of_b, gs_difference *d) {
     gs_digests a, b;
     if (gs_digests_read(of_a, &a) != GS_OK || gs_digests_read(of_b, &b) != GS_OK ||

@@ -14,7 +14,6 @@
     "launch() { r=$1; shift; { timeout 400 $G launch --node-rank $r \"$@\" 2>&1; echo exit $?; } | "         \
     "sed -u \"s/^/n$r: /\"; }\n"
 
-/* Runs the script; returns its exit status. */
 static int run_script(char **output, const char *script) {
     return gs_test_shell(output, PREAMBLE "%s\nwait", gs_test_folder(), GS_BUILD_DIR, gs_test_free_port(),
                          script);

@@ -26,7 +26,7 @@ static char *run_to(int wanted, const char *command) {
     return output;
 }
 
-/* Formats `begin`, then the caller's format and arguments. */
+/* Formats into `text`: `begin`, then the caller's format and arguments. */
 #define COMMAND(text, begin, format)                                                                         \
     char text[COMMAND_SIZE];                                                                                 \
     do {                                                                                                     \
