@@ -1,8 +1,8 @@
 /* gradsum-test [--tests | --failures] [NAME...]
  *
- * With names, of groups (zero), folders (train/) or tests (with *), only those tests run, in this process. Without
- * names, each group runs in its own process, one process per core, and one summary closes the run. `make test` runs
- * --tests, `make test-failures` runs --failures; without either option, all tests run.
+ * With names of groups (zero), folders (train/) or tests (with *), only these run, in this process. Without names, each
+ * group runs in its own process, one process per core, and one summary closes the run. `make test` runs --tests, `make
+ * test-failures` runs --failures; without either option, all tests run.
  *
  *     gradsum-test --wrong all_to_all ...      run `gradsum collectives ...` with this collective made wrong
  */

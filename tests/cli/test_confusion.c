@@ -77,7 +77,7 @@ static void train_softmax(char path[400]) {
     gs_test_output(0, "train --model softmax --threads 1 --steps 20 --save %s", path);
 }
 
-/* The accuracy according to the logits of `predict`: counts those larger than the label's. */
+/* The accuracy according to the logits of `predict`: counts the logits that are larger than the label's. */
 static double top_of_predictions(const char *weights) {
     enum { COUNT = 1000, CLASSES = 10 };
     static float logits[COUNT * CLASSES];

@@ -57,7 +57,7 @@ static gs_status check_sum(gs_comm *c, size_t count, const float *got, bool in_o
     return GS_OK;
 }
 
-/* All ranks receive the same bits as rank 0, and a second sum gives them again. */
+/* All ranks receive the same bits as rank 0, and a second sum gives the same bits again. */
 static gs_status sums(gs_comm *c, void *context) {
     const gs_test_layout *layout = context;
     size_t most = counts[COUNTS - 1];
@@ -118,7 +118,7 @@ TEST(messages_arrive_in_order) {
     for (int i = 0; i < LAYOUTS; i++) gs_test_ranks_ok(&layouts[i], messages, NULL);
 }
 
-/* Bytes on the heap; 0 where it is not counted. */
+/* Bytes on the heap; 0 where the heap is not counted. */
 static size_t bytes_in_use(void) {
 #ifdef GS_TEST_HEAP
     return gs_test_heap();
@@ -157,8 +157,8 @@ TEST(long_messages_share_their_memory) {
     gs_test_ranks_ok(&(gs_test_layout){"8 threads", 0, {8}}, long_messages, NULL);
 }
 
-/* Rank 1 reads nothing until rank 0 sleeps because its send has to wait. Then it reads all messages, of which only a
- * few are in memory at once. */
+/* Rank 1 reads nothing until rank 0 has to wait in a send, and sleeps. Then it reads all messages, of which only a few
+ * are in memory at once. */
 static gs_status late_reader(gs_comm *c, void *context) {
     enum { LONG = 1 << 20, COUNT = 20, FEW = 4 };
     atomic_int *sender = context;

@@ -1,4 +1,4 @@
-/* What is special about processes over Gloo. The tests of collectives and schemes over shared memory also run over Gloo
+/* What is special about processes over Gloo. The tests of collectives and schemes for shared memory also run over Gloo
  * (see ranks.c). test_killed.c checks that a killed process is named. */
 #include "comm/gloo/state.h"
 #include "tests/support/program.h"

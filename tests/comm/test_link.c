@@ -1,5 +1,5 @@
 /* --link: messages take the time that the model predicts, and nothing else changes. Only lower bounds are checked,
- * since a busy machine may lengthen a sleep but never shortens it. */
+ * because a busy machine may lengthen a sleep but never shortens it. */
 #include "tests/support/ranks.h"
 #include "tests/support/training.h"
 
@@ -235,7 +235,7 @@ TEST(longer_than_the_timeout_is_an_error) {
         const char *at = strstr(outcome[r].message, want);
         if (!at) fail_msg("rank %d: %s", r, outcome[r].message);
         assert_true(fabs(atof(at + sizeof want - 1) - 400) <
-                    100); /* part of the time may have passed on a busy machine */
+                    100); /* on a busy machine, part of the time may have passed */
     }
 }
 

@@ -198,7 +198,7 @@ static long sleeps(void) {
     return u.ru_nvcsw;
 }
 
-/* If no descriptor is left for a caller, it waits, and the store does not retry constantly. */
+/* If no descriptor is left for a caller, the caller waits, and the store does not retry constantly. */
 TEST(without_descriptors_the_store_rests) {
     const unsigned char key[GS_SECRET] = {7};
     gs_store_server *server = new_server(key);

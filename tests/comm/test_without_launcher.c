@@ -71,7 +71,8 @@ static gs_status meet(int rank, const char *folder, double timeout) {
     return status;
 }
 
-/* gs_comm_fail_early does nothing in a process that has reached the rendezvous, like this one, so another calls it. */
+/* gs_comm_fail_early does nothing in processes that have reached the rendezvous, like this one: another one calls
+ * it. */
 static void fail_early(int rank, const char *folder) {
     gs_test_shell(
         NULL,
@@ -85,7 +86,7 @@ TEST(a_rank_that_fails_before_the_meeting_tells_the_others) {
     fail_early(1, folder);
     assert_fails(GS_E_FILE, "rank 0: rank 1 failed before it joined: no data at '/no/such'",
                  meet(0, folder, LONG));
-    assert_int_equal(access(folder, F_OK), 0); /* kept, since rank 2 must read the message too */
+    assert_int_equal(access(folder, F_OK), 0); /* kept, because rank 2 must read the message too */
     assert_fails(GS_E_FILE, "rank 2: rank 1 failed before it joined: no data at '/no/such'",
                  meet(2, folder, LONG));
     assert_int_not_equal(access(folder, F_OK), 0); /* the next run can create it again */

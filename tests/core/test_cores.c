@@ -321,7 +321,7 @@ TEST(the_transport_decides) {
 }
 
 /* The table of collectives measures one transport after another, so its ranks are alternately bound (b) and free (f).
- * OpenCL is disabled, since its threads may stay bound. */
+ * OpenCL is disabled, because its threads may stay bound. */
 static void bound_and_free_in_turn(void) {
     char *output = gs_test_shell_output(
         0,

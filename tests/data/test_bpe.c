@@ -128,7 +128,7 @@ TEST(the_token_between_texts) {
     cut_is(b, "<|endoftext|>", "|<|||e|n|d|o|f|t|e|x|t|||>|");
 }
 
-/* PCRE2's \s matches U+180E, white space until Unicode 6.3. Here it is a symbol, and joins a preceding space. */
+/* PCRE2's \s matches U+180E (white space until Unicode 6.3). Here it is a symbol, and joins a preceding space. */
 TEST(words) {
     static const char text[] = " \xe1\xa0\x8ey  \xc2\x85 caf\xc3\xa9's 12!?\n\n";
     static const size_t wanted[] = {4, 1, 4, 6, 2, 3, 2, 2};

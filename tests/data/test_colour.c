@@ -22,7 +22,7 @@ static void check_made(const char *name, gs_split split, uint64_t seed, size_t c
     free(d.labels);
 }
 
-/* The same on every machine, with every compiler. */
+/* The bytes are the same on every machine, with every compiler. */
 TEST(the_same_bytes_everywhere) {
     check_made("colour-fashion-small", GS_TRAIN, 1, 6000,
                "42c86bebb20c10282eff0d1058b20349adfbc6f3be86d7e0a473aa299343f358");

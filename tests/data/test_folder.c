@@ -11,7 +11,7 @@
 
 enum { SIZE = 16, PIXELS = 3 * SIZE * SIZE };
 
-/* Three classes of three, four and five pictures, and two for testing. */
+/* Three classes, with three, four and five pictures for training; and two test pictures. */
 static const char *make_set(void) {
     const char *folder = gs_test_folder();
     static const char *const classes[] = {"ant", "b\xc3\xa4r", "cow"};

@@ -91,7 +91,7 @@ TEST(small_set_is_balanced) {
     }
 }
 
-/* The small set holds the full set's first images of each class. Without that set, a message says how to get it. */
+/* The small set holds the full set's first images of each class. Without the full one, a message says how to get it. */
 TEST(full_set) {
     gs_dataset *full, *small;
     if (access("/usr/share/datasets/fashion-mnist", F_OK) != 0) {

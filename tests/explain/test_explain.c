@@ -552,7 +552,7 @@ TEST(every_difference_gets_a_sentence) {
     }
 }
 
-/* That stages load the same samples is no mistake, and not the cause of different draws. */
+/* Stages that load the same samples are no mistake, and not the cause of different draws. */
 TEST(stages_of_a_pipeline_load_the_same_samples) {
     static const char rows[] = "samples 1 0 0 4 9 9 9 1 2 7 0\nown 1 0 0 4 9 9 9 1 2 7 0\n";
     const gs_difference d =

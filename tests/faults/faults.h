@@ -66,7 +66,7 @@ static inline float *fault_floats(gs_mem m) {
     return (float *)m.base + m.at;
 }
 
-/* Replaces the device's operators by ones with mistakes. */
+/* Replaces the device's operators by some with mistakes. */
 void fault_layers(gs_backend *ops, const gs_backend *real);
 void fault_kinks(gs_backend *ops, const gs_backend *real);
 void fault_update(gs_backend *ops, const gs_backend *real);

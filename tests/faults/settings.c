@@ -160,7 +160,7 @@ const fault_run settings_one = {0}, settings_two = {.workers = 2}, settings_thre
                                 .batch = 16,
                                 .steps = 2,
                                 .optimizer = &gs_adamw},
-                /* without groups leaf layers have separate threads */
+                /* without ghost groups, each leaf's layers would run in a separate thread */
     settings_resnet = {.base = &settings_images,
                        .exact = true,
                        .ghost = 2,

@@ -19,7 +19,7 @@ static int run_script(char **output, const char *script) {
                          script);
 }
 
-/* Runs several scripts at once, since they mostly wait. */
+/* Runs several scripts at once, because they mostly wait. */
 static void run_scripts(int count, const char *const *script, char **output) {
     const char *folder = gs_test_folder();
     char path[500], *all;

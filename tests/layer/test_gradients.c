@@ -1,5 +1,5 @@
 /* Checks gradients of whole networks by finite differences, for every parameter and for the input. This covers how
- * layers pass dx on, share buffers and redraw dropout's mask, which tests of single operators cannot check. */
+ * layers pass dx on, share buffers and redraw dropout's mask, which tests of individual operators cannot check. */
 #include <math.h>
 #include "core/philox.h"
 #include "layer/make.h"

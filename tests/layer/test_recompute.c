@@ -47,7 +47,7 @@ static gs_settings settings_of(const data *sets, const char *model, const char *
     return s;
 }
 
-/* Compares parameters, the running statistics after them, and the measured values. */
+/* Compares the parameters, the running statistics that follow them, and the measured values. */
 static void same_outcome(const gs_settings *s, const gs_result *plain, const gs_result *again,
                          const char *what) {
     gs_model *plan = gs_test_plan(s->model, s->train_set->shape);

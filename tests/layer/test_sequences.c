@@ -324,8 +324,8 @@ TEST(exact_for_sequences) {
     gs_test_exact(settings_of(set, "cpu"));
 }
 
-/* Inference runs in blocks of GS_EVAL_BLOCK samples, or of half, a quarter, ... of that if the outputs of all layers
- * would not fit into GS_EVAL_BYTES otherwise. */
+/* Inference runs in blocks of GS_EVAL_BLOCK samples, or of half, a quarter, ... as many, so that the outputs of all
+ * layers fit into GS_EVAL_BYTES. */
 TEST(blocks_of_large_outputs) {
     const struct {
         const char *model;

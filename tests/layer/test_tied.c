@@ -1,5 +1,5 @@
-/* The embedding's table is also the output layer's weight (layer/tied.c): one tensor with a gradient that is a sum. The
- * model `tied` in tests/support/model_cases.h compares it with PyTorch. */
+/* The embedding's table is also the output layer's weight (layer/tied.c): one tensor, whose gradient is a sum of two.
+ * The model `tied` in tests/support/model_cases.h compares it with PyTorch. */
 #include <math.h>
 #include "layer/make.h"
 #include "tests/support/on_devices.h"

@@ -262,7 +262,7 @@ TEST(a_tree_is_a_hand_in_too) {
     assert_hand_in(&all->list[1], "alice", "07", "");
 }
 
-/* If this user may read everything, another one looks: inside the folder, because its parents are closed to others. */
+/* If this user may read everything, another user looks: inside the folder, because its parents are closed to others. */
 TEST(what_may_not_be_read_is_in_the_list) {
     enum { NOBODY = 65534 };
     const char *folder = gs_test_folder();

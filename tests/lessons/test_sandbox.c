@@ -98,7 +98,7 @@ TEST(temporary_files_have_a_limit) {
                   "No space left");
 }
 
-/* Also as for a grader that is not root. If root grades, root owns these folders, and they are closed anyway. */
+/* Also runs as if the grader were not root. If root grades, root owns these folders, and they are closed anyway. */
 TEST(no_other_folder_takes_files) {
     need_room();
     const unsigned user = room.user;
@@ -188,7 +188,7 @@ TEST(memory_of_children_counts) {
     lab_job_free(&job);
 }
 
-/* Children of children, and so on: nesting deeper than the grader looks is rejected, even if it uses little memory. */
+/* Processes that are nested deeper than the grader looks are rejected, even if they use little memory. */
 TEST(memory_of_deep_children_counts) {
     need_room();
     lab_job job = run_script("deep() { if test $1 = 0; then " HOLD_MEMORY
@@ -262,7 +262,7 @@ TEST(sleep_ends) {
     assert_false(job.slept);
 }
 
-/* A program that sleeps for more than three times its limit in total, but works in between. */
+/* A program may sleep for more than three times its limit in total if it works in between. */
 TEST(naps_do_not_add_up) {
     lab_job job = run_for("for i in 1 2 3 4 5; do sleep 1; for k in {1..20000}; do :; done; done", 1.5);
     assert_int_equal(job.end, LAB_EXITED);

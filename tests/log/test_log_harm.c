@@ -59,7 +59,7 @@ TEST(a_run_that_never_began_leaves_nothing) {
 }
 
 /* Files may not exceed a few blocks, and doing so raises a signal: as on a full disk, only the log ends. Three cases:
- * the lines do not fit, the trace does not fit, or it depends which comes first. */
+ * the lines do not fit, the trace does not fit, or either may fail first. */
 TEST(a_full_disk_ends_the_log_alone) {
     static const char args[] = "train --model 'flatten, linear 10' --batch 64 --epochs 4 --threads 1";
     static const struct {

@@ -167,7 +167,7 @@ static void check_offsets(const instance *want) {
     check_same(&t, want, 1, "5 elements into its memory");
 }
 
-/* With `add`, new values are added to dw and db, and always to stats; the other outputs are overwritten. */
+/* With `add`, new values are added to dw and db. They are always added to stats; all other outputs are overwritten. */
 static void check_adds_up(const instance *want) {
     instance t;
     instance_open(&t, want->device, want->c, 1);

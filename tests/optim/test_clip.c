@@ -13,8 +13,8 @@ enum { MOST = 9000, BEFORE = 3 /* elements before the array, so that it is not a
 
 static float host[BEFORE + MOST];
 
-/* Values that use all 24 bits, with magnitudes between 2^-exponents and 1; every ninth is zero, subnormal or next to
- * that. */
+/* Values that use all 24 bits, of magnitudes 2^-exponents to 1; every ninth is zero, subnormal or next to a
+ * subnormal. */
 static void fill(int exponents, float times) {
     static const float ends[] = {0, -0.0f, FLT_TRUE_MIN, -3 * FLT_TRUE_MIN, FLT_MIN, -0.7f * FLT_MIN};
     for (size_t i = 0; i < BEFORE + MOST; i++) {

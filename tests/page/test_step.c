@@ -171,7 +171,7 @@ TEST(the_record_has_every_message) {
             check_record(gs_sync_schemes()[i], workers, 12, GS_WIRE_BF16);
         }
     }
-    check_record(&gs_sync_ring, 11, 22, GS_WIRE_F16); /* the most workers whose sum fits f16 */
+    check_record(&gs_sync_ring, 11, 22, GS_WIRE_F16); /* f16 can hold the sum of at most 11 */
     assert_prints(0, "chosen by auto: ", "step --sync auto --no-pause");
     assert_prints(0, "chosen by auto: ", "step --sync auto --wire bf16 --no-pause");
 }

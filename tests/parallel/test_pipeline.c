@@ -200,7 +200,7 @@ TEST(parts_and_windows_are_less_than_a_stage) {
     }
 }
 
-/* Without --exact, zero1 changes no bit, since a + b = b + a; zero3 gives the same bits as zero2. */
+/* Without --exact, zero1 changes no bit, because a + b = b + a; zero3 gives the same bits as zero2. */
 TEST(zero_changes_no_bit) {
     static const char *const options[] = {"--clip 0.5", "--optimizer lamb",
                                           "--optimizer lars --precision f16",
@@ -221,7 +221,7 @@ TEST(zero_changes_no_bit) {
 TEST(weights_are_saved_whole) {
     const char *path = gs_test_format("%s/pipeline.safetensors", gs_test_folder());
     const char *before = gs_test_sha256("train --exact --model lenet --epochs 2 --optimizer adam");
-    /* the second epoch divides the model into other stages than the first */
+    /* the second epoch divides the model differently from the first */
     gs_test_sha256("train --exact --model lenet --epochs 1 --optimizer adam " ON_3 "--pipeline 3 --save %s "
                    "--save-state",
                    path);

@@ -169,7 +169,7 @@ TEST(no_schedule_waits_for_ever) {
             explain(&d, -1);
             fail_msg("%s", gs_message());
         }
-        /* Activations and gradients travel in the same direction only if two stages have several chunks. */
+        /* Activations and gradients share a direction only if there are just two stages, with several chunks each. */
         if (run.early > 0 && (d.pipeline.stages > 2 || d.pipeline.chunks == 1)) {
             explain(&d, -1);
             fail_msg("%zu messages arrive early", run.early);

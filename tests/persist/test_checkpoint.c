@@ -90,7 +90,7 @@ TEST(each_way) {
     }
 }
 
-/* Its tensors have the weights' names and shapes, whichever worker held them, so any other layout can resume. */
+/* A checkpoint's tensors have the weights' names and shapes, whichever worker held them: any layout can resume. */
 TEST(another_layout) {
 #define WORDS                                                                                                \
     "--data text:%s --context 32 --batch 24 --model 'embedding 43 16, positions, residual (layer_norm, "     \

@@ -103,7 +103,7 @@ TEST(what_follows_the_step) {
     assert_goes_on(s, "cpu,cpu,cpu,cpu", 7, "batch_norm, exact, other workers");
 }
 
-/* As from the command line, with total numbers of epochs and steps. */
+/* As from the command line, where the numbers of epochs and steps are totals. */
 TEST(by_the_program) {
     static const char *const runs[][2] = {
         {"train --threads 1", "train --threads 1"},

@@ -187,7 +187,7 @@ TEST(zero_hides_what_it_can) {
     assert_true(simulated(s).step < one);
 }
 
-/* The bubble of equal stages is (p - 1) / (v m + p - 1): 1/5, then 1/9. These stages are not quite equal, since the
+/* The bubble of equal stages is (p - 1) / (v m + p - 1): 1/5, then 1/9. These stages are not quite equal, because the
  * first layer computes no dx. */
 TEST(interleaved_pipelines_wait_less) {
     gs_simulation s = lenet(2, none);

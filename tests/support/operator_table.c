@@ -150,7 +150,7 @@ static void max_pool2d_counts(const int *a, size_t *count) {
 
 static int pool2d_summands(const int *a, tensor output) {
     (void)output;
-    return a[4] * a[5]; /* a window; for max_pool2d's backward, the maximum */
+    return a[4] * a[5]; /* a window; an upper bound for max_pool2d's backward */
 }
 
 static gs_status max_pool2d_forward(const instance *t) {

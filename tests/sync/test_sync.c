@@ -154,7 +154,7 @@ static gs_status same_choice(gs_comm *c, void *context) {
         memset(mine, 0, sizeof mine);
         snprintf(mine, sizeof mine, "%s: %s", s->scheme->name, s->why);
         bool chosen = s->scheme != &gs_sync_auto;
-        /* two ranks over Gloo exchange their arrays instead of using its ring */
+        /* two ranks over Gloo exchange their arrays instead of using Gloo's ring */
         chosen = chosen && (s->scheme != &gs_sync_gloo || c->size > 2);
         gs_sync_free(s);
         memcpy(first, mine, sizeof mine);

@@ -17,7 +17,7 @@ static uint32_t infinity_of(gs_wire wire) {
     return wire == GS_WIRE_F16 ? 0x7c00 : 0x7f80;
 }
 
-/* The value of the 15 bits without the sign, by the textbook; the bits of infinity count as the number that follows. */
+/* The value of the 15 bits without the sign, by the textbook; infinity's bits count as the number after the largest. */
 static double meaning(gs_wire wire, uint32_t size) {
     int p = fraction_bits(wire), bias = wire == GS_WIRE_F16 ? 15 : 127;
     int exponent = (int)(size >> p), fraction = (int)(size & ((1u << p) - 1));
@@ -103,7 +103,7 @@ TEST(rounding_is_to_nearest_even) {
         gs_wire wire = formats[f];
         for (uint32_t size = 0; size < infinity_of(wire); size++) {
             double low = meaning(wire, size), high = meaning(wire, size + 1);
-            float middle = (float)((low + high) / 2); /* exact, since it needs only one more bit */
+            float middle = (float)((low + high) / 2); /* exact, because it needs only one more bit */
             for (int step = -1; step <= 1; step++) {
                 assert_nearest(wire, float_of(bits_of(middle) + (uint32_t)step));
                 assert_nearest(wire, -float_of(bits_of(middle) + (uint32_t)step));

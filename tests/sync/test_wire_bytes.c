@@ -24,8 +24,8 @@ TEST(bytes_are_halved) {
     assert_int_equal(cost.bytes, 999 * 2 + 4 * 4);
 }
 
-/* The transport's all_reduce, done as two exchanges: twice, each rank sends 1/N of the array to each of N - 1 others,
- * and once the whole tail. For f32 the byte count is unknown. */
+/* The transport's all_reduce, done as two exchanges: each rank sends 1/N of the array twice to each of the N - 1
+ * others, and the whole tail once. For f32 the byte count is unknown. */
 TEST(an_all_reduce_is_two_exchanges) {
     enum { COUNT = 5040, TAIL = 4 };
     for (int ranks = 2; ranks <= 9; ranks++)

@@ -60,7 +60,7 @@ TEST(passes_and_ragged_batches) {
     compare(s, BUCKETS);
 }
 
-/* Buckets also work with 16 bits on the wire, since ps rounds each element separately. The counts are not rounded. */
+/* Buckets also work with 16 bits on the wire, because ps rounds each element separately. The counts are not rounded. */
 TEST_IN(bucket, buckets_go_with_wire) {
     gs_settings s = gs_test_with(settings_for("cpu,cpu,cpu", "ps"), "--wire bf16 --verify 1");
     compare(s, BUCKETS);

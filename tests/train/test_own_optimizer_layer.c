@@ -1,5 +1,5 @@
-/* An optimiser with three vectors, and a layer with three parameters and state, from outside the library, which must
- * not assume two parameters per layer, or one velocity. */
+/* An optimiser with three vectors, and a layer with three parameters and state, both from outside the library. The
+ * library must not assume two parameters per layer, or one velocity. */
 #include <inttypes.h>
 #include <math.h>
 #include "layer/make.h"

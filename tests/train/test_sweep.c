@@ -1,4 +1,4 @@
-/* A sweep: the list of batches, and runs in parallel or sequentially that do or do not reach their target. */
+/* A sweep: the list of batches, and runs, in parallel or one after another, that reach their target or do not. */
 #include "tests/support/training.h"
 #include "tests/support/tiny_set.h"
 
