@@ -22,7 +22,7 @@ $(B)/tests/comm/test_mpi.o: EXTRA += $(MPI_CFLAGS)
 $(B)/tests/comm/test_mpi.o: $(B)/mpi
 -include $(OBJ_TEST:.o=.d)
 
-# The targets that parallel parts of .ci/run need: building them first keeps the parts from building them.
+# The targets that parallel parts of .ci/run need. They are built first, so that the parts need not build them.
 test-programs: $(B)/gradsum-test $(B)/gradsum-faults $(B)/net-relay $(B)/torch-models lessons-html slides
 
 # ---- checks ----------------------------------------------------------------------------------------------------------
@@ -140,8 +140,8 @@ $(B)/torch-models: $(B)/tests/torch/models.o $(B)/libgradsum.a
 
 -include $(wildcard $(B)/tests/fuzz/*.d $(B)/tests/torch/*.d)
 
-# `lint` checks what has changed since it last found nothing, `lint-all` everything. After a change of a header or of
-# the lint rules, `lint` also checks everything.
+# `lint` checks what has changed since it last passed, `lint-all` everything. After a change of a header or of the lint
+# rules, `lint` also checks everything.
 C_FILES  = $(wildcard $(foreach d,src cpu cl tests lessons,$d/*.[ch] $d/*/*.[ch] $d/*/*/*.[ch]) cl/*.cl cl/*.clh $(SRC_CXX))
 SCRIPTS  = $(wildcard datasets/*.sh lessons/*.sh lessons/*/*.sh lessons/*.mk lessons/*/*.mk tests/*.sh tests/*/*.sh)
 LINT_BY  = .clang-format .clang-tidy tests/lint/tidy.sh tests/checks.mk

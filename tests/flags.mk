@@ -1,7 +1,7 @@
 # Extra flags for the project's own checks: WERROR=1, and SANITIZE=address,undefined (test-asan, test-tsan, fuzz).
 
-# Warnings are errors only here: other compilers have other warnings. A strict plain build also checks buffer sizes, as
-# Ubuntu's compiler does by default; that needs optimisation.
+# Warnings are errors only here, because other compilers have other warnings. A strict plain build also checks buffer
+# sizes, as Ubuntu's compiler does by default; that needs optimisation.
 FORTIFY  = $(if $(filter -O0,$(CFLAGS)),,-U_FORTIFY_SOURCE -D_FORTIFY_SOURCE=2)
 CHECKED  = $(if $(WERROR),-Werror $(if $(SANITIZE),,$(FORTIFY)))
 
@@ -14,12 +14,12 @@ HAS_ISA  = $(shell grep -qw $(1) /proc/cpuinfo && echo $(2))
 ISAS     = $(if $(filter x86_64,$(shell uname -m)),$(or $(call HAS_ISA,avx512vl,v4),$(call HAS_ISA,avx2,v3),base),base)
 
 # Only the kernels, where runs spend their time, and in-one-file are optimised fully. The fuzzers spend no time in the
-# kernels, which would take clang minutes.
+# kernels, and clang would take minutes to optimise them.
 ifneq ($(findstring fuzzer-no-link,$(SANITIZE)),)
 $(B)/cpu/%.o: CFLAGS += -fno-sanitize=$(SANITIZE)
 else
 $(B)/cpu/%.o $(B)/in-one-file: CFLAGS += -O3
-# UBSan's checks keep the loops of products out of registers, which took half of the time of all tests.
+# With UBSan's checks, the loops of products do not use registers, and took half of the time of all tests.
 $(B)/cpu/product_%.o $(B)/cpu/matmul_%.o: CFLAGS += -fno-sanitize=undefined
 endif
 endif

@@ -1,8 +1,8 @@
 /* gradsum-test [--tests | --failures] [NAME...]
  *
- * With names, of groups (zero), folders (train/) or tests (with *), only those tests run, in this process. Without
- * names, each group runs in its own process, one process per core, and one summary closes the run. `make test` runs
- * --tests, `make test-failures` runs --failures; without either option, all tests run.
+ * With names of groups (zero), folders (train/) or tests (with *), only these run, in this process. Without names, each
+ * group runs in its own process, one process per core, and one summary closes the run. `make test` runs --tests, `make
+ * test-failures` runs --failures; without either option, all tests run.
  *
  *     gradsum-test --wrong all_to_all ...      run `gradsum collectives ...` with this collective made wrong
  */
@@ -18,8 +18,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* Groups, and single tests of other groups, that kill, stop, disconnect, flood or wait: their course depends on when
- * the system schedules a process. */
+/* Groups, and individual tests of other groups, that kill, stop, disconnect, flood or wait: what happens in them
+ * depends on when the system schedules a process. */
 static const char *const failures[] = {
     "without_launcher",
     "checkpoint_harm",
@@ -99,7 +99,7 @@ void gs_test_register(const char *file, const char *group, int line, struct CMUn
 
 /* ---- which tests ---- */
 
-/* Whether the name of a group, a test, or tests (with *) matches this one. "train/" is all of tests/train/,
+/* Whether `name`, of a group, of a test, or of tests (with *), matches this test. "train/" is all of tests/train/,
  * "train/sweep" only that group. */
 static bool means(const char *name, const struct group *g, const char *test) {
     const size_t length = strcspn(name, "/");
@@ -233,7 +233,7 @@ static const char *summary_of(const char *text) {
 }
 
 static void end(job *j, int status) {
-    kill(-j->pid, SIGKILL); /* whatever its tests left running */
+    kill(-j->pid, SIGKILL); /* ends whatever its tests left running */
     j->pid = 0;
     j->status = status;
     char *text = output_of(j);
@@ -266,7 +266,7 @@ static void show(const job *j) {
     free(text);
 }
 
-/* "[  FAILED  ] group: test" for each test that the summary names, or the group if it names none. */
+/* Prints "[  FAILED  ] group: test" for each test that the summary names, or only the group if it names none. */
 static void name_failed(const job *j) {
     static const char mark[] = "[  FAILED  ] ";
     char *text = output_of(j);

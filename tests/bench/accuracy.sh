@@ -1,7 +1,7 @@
 #!/bin/sh
-# accuracy.sh PROGRAM: resnet20 after EPOCHS (10) epochs of colour-fashion, by gradsum and by PyTorch, for each of the
-# seeds SEEDS ("1 2 3"), on the same bytes and with the same recipe. It takes hours: about twenty minutes for each run
-# on two cores. DEVICES="cpu,cpu" trains on other devices; NEWEST=PYTHON uses another PyTorch than Debian's.
+# accuracy.sh PROGRAM: resnet20 after EPOCHS (10) epochs of colour-fashion, trained by gradsum and by PyTorch, with each
+# of the seeds SEEDS ("1 2 3"), on the same bytes and with the same recipe. It takes hours: about twenty minutes for
+# each run on two cores. DEVICES="cpu,cpu" trains on other devices; NEWEST=PYTHON uses another PyTorch than Debian's.
 set -eu
 gradsum=$1
 here=$(dirname "$0")

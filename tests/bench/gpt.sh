@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # gpt.sh BUILD: `--model gpt` (4 layers, 4 heads, width 128, nanoGPT's for a CPU) on all kinds of devices, with one
-# thread and with two, and the growth of its memory with the context. All runs alternate twice, since a machine may be
-# slower for some seconds. The CPU time per sequence is measured over the whole run; other programs on the same cores
-# affect it less than elapsed time.
+# thread and with two, and the growth of its memory with the context. All runs are made twice, alternately, because a
+# machine may be slower for some seconds. The CPU time per sequence is measured over the whole run, because other
+# programs on the same cores affect it less than they affect elapsed time.
 set -eu
 gradsum=$1/gradsum
 work=$(mktemp -d) && trap 'rm -rf "$work"' EXIT

@@ -29,7 +29,7 @@ gpt512="block add N = linear N std 0.00707107; block layer = residual (layer_nor
 # Two stages of four equal blocks; the first and the last layer are small.
 equal="max_pool 7, flatten, linear 1024, relu, 8 x (linear 1024, relu), linear 10"
 
-# waits NAME M OPTIONS...: a line for each run, shares in %: the wait, by cause, and by the formula
+# waits NAME M OPTIONS...: prints a line for each run, with shares in %: the wait, its parts by cause, and the formula's
 waits() {
     name=$1 m=$2
     shift 2
@@ -51,13 +51,13 @@ show_waits() {
         END { if (!found) { printf "  %-12s %3d failed\n", n, m; exit 1 } }' || failed=1
 }
 
-# ours OPTIONS...: the median step of a run, in ms
+# ours OPTIONS...: prints the median step of a run, in ms
 ours() {
     "$gradsum" train --threads 1 --json --epochs 1000 "$@" |
         sed -n '/"event":"end"/s/.*"step_median_ms":\([0-9.]*\).*/\1/p'
 }
 
-# theirs WHAT RANKS: the same by PyTorch
+# theirs WHAT RANKS: the same for PyTorch
 theirs() { "$NEWEST" "$here/layouts.py" "$@" 2>"$work/why" | tail -n 1; }
 
 # note ROW FIGURE

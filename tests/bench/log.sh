@@ -1,8 +1,8 @@
 #!/bin/bash
 # log.sh PROGRAM [PAIRS]: the cost of train --log. Runs with and without a log alternate, so that the machine affects
-# both equally. The cost is the time that the log adds to a whole run, as a share of its training: for the fastest run
-# with a log compared with the fastest without, which were disturbed least, and as the median over the pairs. On a
-# machine that is busy with other work the figures are too high or too low: compare the spread.
+# both equally. The cost is the time that the log adds to a whole run, as a share of the training time: once from the
+# fastest run with a log and the fastest without (those were disturbed least), and once as the median over the pairs. On
+# a machine that is busy with other work the figures are too high or too low: compare the spread.
 set -u
 gradsum=$1 pairs=${2:-31}
 unset OPENBLAS_CORETYPE

@@ -11,7 +11,7 @@ if [[ memory =~ $only ]]; then
     GRADSUM_TEST_DRAWS=20 "$build/gradsum-test" memory_plan | grep -E 'malloc|FAILED' || wrong=1
 fi
 
-# With two workers, which have a core each: with more, the shared cores decide.
+# With two workers, because each has its own core; with more, shared cores would determine the time.
 if [[ layouts =~ $only ]]; then
     printf '%-44s %10s %10s %8s\n' "model, layout" "measured" "predicted" "error"
     errors=

@@ -1,8 +1,8 @@
 # rows.sh: shared code of the training benchmarks; sourced, with $gradsum and $here set.
 #
-# A figure is the fastest of many short runs, which alternate with all others. Each run counts by the median of its
-# steps, for PyTorch as for gradsum. Other load on a machine makes a run slower, never faster, and a virtual machine's
-# two cores may temporarily be one real core.
+# Each figure is that of the fastest of many short runs, which alternate with all others. The figure of a run is the
+# median of its steps, both for PyTorch and for gradsum. Other load on a machine makes a run slower, never faster, and a
+# virtual machine's two cores may temporarily be one real core.
 
 runs=3 # short ones in each turn
 
@@ -60,14 +60,14 @@ ours() {
     done
 }
 
-# torch MODEL THREADS [RANKS]: the same for PyTorch, in one process for all runs, as it takes seconds to start
+# torch MODEL THREADS [RANKS]: the same for PyTorch, in one process for all runs, because it takes seconds to start
 torch() { OPENBLAS_CORETYPE=$kernels "$python" "$here/step_torch.py" "$@" --batch "$(batch_of "$1")"; }
 torch_as_installed() { "$python" "$here/step_torch.py" "$@" --batch "$(batch_of "$1")"; }
 # Another PyTorch: NEWEST=venv/bin/python make bench
 has_newest() { [ -n "${NEWEST:-}" ] && "$NEWEST" -c 'import torch' 2>/dev/null; }
 newest() { "$NEWEST" "$here/step_torch.py" "$@" --batch "$(batch_of "$1")" 2>/dev/null; }
 
-# row NUMBER NAME FIGURES: adds a line for each to what `name_of` and `value_of` look up; "": it failed
+# row NUMBER NAME FIGURES: adds a line for each figure, for `name_of` and `value_of`. A figure is "" if the run failed.
 row() { echo "$3" | while read -r figure; do echo "$1|$2|$figure"; done >>"$work/rows"; }
 name_of() { sed -n "s/^$1|\(.*\)|.*/\1/p" "$work/rows" | head -n 1; }
 value_of() { sed -n "s/^$1|.*|//p" "$work/rows" | sort -g | tail -n 1; }

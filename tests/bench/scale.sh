@@ -24,7 +24,7 @@ run() {
 base=$(run --model softmax --batch 1 --steps 6 | cut -d ' ' -f 2)
 
 # A table of lines "x FLOPs numbers ARGUMENTS..." on standard input; $1: the name of x, $2: the name of the numbers. The
-# lines alternate, since a machine may be slower for some seconds; each line shows its fastest turn.
+# lines alternate, because a machine may be slower for some seconds; each line shows its fastest turn.
 table() {
     cat >"$work/lines"
     for turn in 1 2 3 4 5; do

@@ -1,6 +1,6 @@
 /* Our OpenCL sgemm compared with OpenBLAS's and the machine's FMA peak, for opencl.sh: C = A B, N x N, row-major, with
- * all cores. A figure is the fastest of many short turns. The contestants alternate, so that other load on the machine
- * affects all of them. Both products are compared before they are measured.
+ * all cores. Each figure is the best of many short turns. The contestants alternate, so that other load on the machine
+ * affects all of them. Before the products are timed, their results are checked against each other.
  *
  *     bench-sgemm DEVICE
  */
@@ -58,8 +58,8 @@ static double turn(const bench *b, contestant who, int calls) {
     return 2.0 * b->n * b->n * b->n * calls / (gs_seconds() - start) / 1e9;
 }
 
-/* The rate of the fastest of several FMA loops without a pause: threads that were asleep may start on the same core,
- * until Linux moves one. */
+/* The rate of the fastest of several FMA loops, run without pauses: threads that wake up may share a core at first,
+ * until Linux moves one of them. */
 static double peak(gs_device *d, gs_mem y) {
     enum { LOOPS = 5 };
     double best = 0;

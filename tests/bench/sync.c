@@ -3,9 +3,9 @@
  *     bench-sync threads N         ranks as threads of this process
  *     bench-sync process           one rank of several processes, started with GRADSUM_RANK etc.
  *
- * Rank 0 prints a line for each way and size: "where|way|ranks|bytes|microseconds". A figure is the median of several
- * batches; the ways alternate, so that other load on the machine affects all of them. Every result of a first call is
- * checked. Each rank is bound to separate cores, as in `gradsum` and Open MPI.
+ * Rank 0 prints a line for each way and size: "where|way|ranks|bytes|microseconds". Each figure is the median of
+ * several batches; the ways alternate, so that other load on the machine affects all of them. The result of each first
+ * call is checked. Each rank is bound to separate cores, as in `gradsum` and Open MPI.
  */
 #include <pthread.h>
 #include <stdbool.h>
@@ -125,7 +125,7 @@ static void run(bench *b) {
 
 static void *thread_main(void *argument) {
     bench b = {.comm = argument};
-    gs_cores_bind_share(b.comm->rank, b.comm->size); /* with fewer cores no rank is bound */
+    gs_cores_bind_share(b.comm->rank, b.comm->size); /* binds no rank if there are too few cores */
     add_schemes(&b, b.comm);
     run(&b);
     gs_comm_free(b.comm);
@@ -158,7 +158,7 @@ static gs_gloo *connect_raw_gloo(gs_rendezvous r, const char *folder) {
     return raw;
 }
 
-/* Over Gloo, over shared memory, and with Gloo alone over separate connections. */
+/* Measures over Gloo, over shared memory, and with Gloo alone over separate connections. */
 static void be_a_process(const char *raw_folder) {
     bench b = {0};
     gs_rendezvous r;
@@ -170,7 +170,7 @@ static void be_a_process(const char *raw_folder) {
     if (!shm) stop(why);
     gs_gloo *raw = connect_raw_gloo(r, raw_folder);
     b.comm = shm;
-    gs_cores_bind_share(r.rank, r.size); /* but not the threads of Gloo */
+    gs_cores_bind_share(r.rank, r.size); /* does not bind Gloo's threads */
     add_raw_gloo(&b, raw);
     add_schemes(&b, shm);
     add_schemes(&b, gloo);

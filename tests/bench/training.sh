@@ -1,10 +1,10 @@
 #!/bin/sh
-# training.sh PROGRAM [MODEL...]: samples/s of training (batch 128, of gpt 12 sequences, of resnet50 8; forward +
-# backward + update, momentum SGD, loading included) in every configuration of this machine, measured in one run, and as
-# ratios to PyTorch where Debian's python3-torch is installed: rows of one thread relative to PyTorch with one, the
-# others relative to PyTorch with all cores. NEWEST=PYTHON, with another PyTorch, adds rows for that, eager and
-# compiled. Each figure is the fastest of three short runs in each of TURNS turns (7). The machine's peak rates are
-# measured in the same turns, and the cpu rows are also shown as a share of its multiply-adds.
+# training.sh PROGRAM [MODEL...]: samples/s of training (batch 128; gpt: 12 sequences; resnet50: 8; forward + backward +
+# update, momentum SGD, loading included) in every configuration of this machine, measured in one run, and as ratios to
+# PyTorch where Debian's python3-torch is installed: rows of one thread relative to PyTorch with one, the others
+# relative to PyTorch with all cores. NEWEST=PYTHON, with another PyTorch, adds rows for that, eager and compiled. Each
+# figure is the fastest of three short runs in each of TURNS turns (7). The machine's peak rates are measured in the
+# same turns, and the cpu rows are also shown as a share of its multiply-adds.
 set -u
 gradsum=$1
 shift

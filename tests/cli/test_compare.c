@@ -1,4 +1,4 @@
-/* gradsum compare, and the lines of train about each worker. */
+/* gradsum compare, and the lines that train prints about each worker. */
 #include "tests/support/program.h"
 
 TEST(compare_prints_a_row_a_set) {

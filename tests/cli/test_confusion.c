@@ -37,7 +37,7 @@ TEST(labels_and_classes_are_counted) {
     for (int i = 0; i < 9; i++) assert_float_equal(count[i], want[i], 0);
 }
 
-/* With more samples than are kept, in three orders, the list is the same, and matches a sort's. */
+/* Of more samples than are kept, added in three orders, the same ones remain: those that come first when sorted. */
 TEST(the_worst_are_kept) {
     enum { SAMPLES = 100 };
     gs_worst list[3] = {{0}};
@@ -56,7 +56,7 @@ TEST(the_worst_are_kept) {
     }
 }
 
-/* Expected loss and sure: from torch.nn.functional.cross_entropy and softmax. Values that are not finite come first. */
+/* Expected values: torch.nn.functional.cross_entropy and softmax. Losses that are not finite come first. */
 TEST(losses_of_logits) {
     const float logits[] = {1, 2, 3, /**/ 200, -300, 0, /**/ 0, NAN, 1, /**/ -1, 0.5f, 0.25f};
     const int32_t labels[] = {0, 1, 2, 1};
@@ -77,7 +77,7 @@ static void train_softmax(char path[400]) {
     gs_test_output(0, "train --model softmax --threads 1 --steps 20 --save %s", path);
 }
 
-/* The same accuracy from the logits of `predict`, by counting the larger ones. */
+/* The accuracy according to the logits of `predict`: counts the logits that are larger than the label's. */
 static double top_of_predictions(const char *weights) {
     enum { COUNT = 1000, CLASSES = 10 };
     static float logits[COUNT * CLASSES];

@@ -12,8 +12,8 @@ enum { CONTEXT = 5 };
 
 static float bias; /* token 0's, in make_file's files */
 
-/* A weight file of the model `text` for sequences of CONTEXT tokens, with more metadata (NULL: none). Token next(i)
- * follows token i: the embedding is the identity, and the last layer maps i to next(i). */
+/* A weight file of the model `text` for sequences of CONTEXT tokens, with additional metadata (may be NULL). Token
+ * next(i) follows token i: the embedding is the identity, and the last layer maps i to next(i). */
 static const char *make_file(const char *name, int vocabulary, int (*next)(int), const char *metadata) {
     static char path[4][600];
     static int used;
@@ -122,7 +122,7 @@ TEST(what_was_trained_generates) {
                   path);
 }
 
-/* Four tokens, three of which hold parts of characters and a word, then the bytes that those lack. */
+/* Three tokens form a character and a word, and the fourth is a newline. Then "ab" and all other bytes. */
 static const char *pairs_file(void) {
     char metadata[2000] = "\"tokens\":\"bpe\",\"merges\":\"a b\",\"vocabulary\":\"\xc3\xb0\xc5\x81 \xc4\xba "
                           "\xc4\xa2hackers \xc4\x8a ab";
@@ -154,7 +154,7 @@ TEST(byte_pairs_come_out_whole) {
     assert_string_equal(gs_test_field(o, "texts")->child->valuestring, "\xf0\x9f\x98\x80hackers\n");
 }
 
-/* Prints bytes that form multi-byte characters, and bytes that do not. */
+/* Both bytes that form multi-byte characters and bytes that do not are printed. */
 TEST(bytes_come_out_as_they_are) {
     const char *file = make_file("bytes", 256, next_byte, NULL);
     const char *line = gs_test_format("generate --load %s --prompt @ --length 4", file);

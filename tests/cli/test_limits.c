@@ -104,7 +104,7 @@ TEST(too_little_memory_for_the_library) {
 
 /* ---- processes and threads ---- */
 
-/* Root has no such limit, so commands run as another user; NULL: this is impossible here. */
+/* Root has no such limit, so commands run as another user. Returns NULL if that is impossible here. */
 static const char *somebody(void) {
     const char *as = geteuid() == 0 ? "setpriv --reuid 54321 --clear-groups" : "";
     char *output;
@@ -144,7 +144,7 @@ TEST(no_room_for_processes) {
     assert_has(output, "gradsum launch: cannot start process ", ", on node rank 0 (host ");
 }
 
-/* Workers' and PoCL's threads have stacks of their own size; the shell's limit applies only to the main thread's. */
+/* The shell's limit applies only to the main thread's stack; workers' and PoCL's threads set the size of theirs. */
 TEST(a_small_stack_is_the_main_threads_alone) {
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
     skip_because("a sanitizer needs more stack in the main thread");

@@ -22,7 +22,7 @@ TEST(values_as_text) {
     assert_string_equal(gs_option_text(GS_OPTION_SLOW, &nobody, text, sizeof text), "0:0");
 }
 
-/* A default may be smaller than any value that a user can type, and then means off, but not larger. */
+/* A default may be smaller than any value that a user can type, and then means off; it is never larger. */
 TEST(defaults_are_allowed_or_off) {
     const gs_settings s = gs_settings_default();
     for (const gs_run_option *o = gs_run_table; o->name; o++) {
@@ -36,7 +36,7 @@ TEST(defaults_are_allowed_or_off) {
     }
 }
 
-/* A text to train on is not replaced, even if it starts like a page that may be replaced. */
+/* A training text is not replaced, even if it starts like a page that may be replaced. */
 TEST(no_text_to_train_on_is_replaced) {
     const char *book = gs_test_format("%s/book.html", gs_test_folder());
     FILE *f = gs_test_open(book, "w");

@@ -23,7 +23,7 @@ static const char *trained(const char *model) {
     return path;
 }
 
-/* OpenBLAS gives other bits for another number of rows, and with several threads each one computes fewer rows. */
+/* OpenBLAS's bits depend on the number of rows, and the more threads there are, the fewer rows each one computes. */
 TEST(eval_gives_the_same_bits) {
     static const char *const models[] = {"softmax", "mlp",
                                          "\"flatten, linear 40, relu, linear 200, linear 10\""};

@@ -109,7 +109,7 @@ TEST(words_too_many) {
     assert_prints(0, "usage: gradsum train", "train --epochs 3 --help --json");
 }
 
-/* An image enters as (byte / 255 - mean) / std; values that would leave nothing of the image are rejected. */
+/* Images enter as (byte / 255 - mean) / std. A mean or std that would leave nothing of an image is rejected. */
 TEST(mean_and_std) {
     static const char *const wrong[] = {"1e-45", "1e-39", "0",    "-1",  "nan", "inf", "-inf",
                                         "1e7",   "1e400", "1,,0", "0x1", "''",  "1e"};
@@ -164,7 +164,7 @@ TEST(options_of_other_commands) {
     assert_prints(2, "did you mean --devices-list?", "compare --device-list cpu");
 }
 
-/* An example copied from the help works. */
+/* The help's example of a model works. */
 TEST(the_example_of_a_model_is_one) {
     assert_prints(0, "\"flatten, linear 10\"", "train --help");
     assert_prints(2, "such as \"flatten, linear 10\"", "model");
@@ -256,7 +256,7 @@ TEST(lost_output_is_a_failure) {
     assert_null(strstr(gs_test_output(0, "launch -n 2 -- train -h | head -1"), "signal"));
 }
 
-/* The first of 9,999 epochs ends at once, but the bar shows the end of the run. */
+/* The first of 9,999 epochs ends soon, but the bar shows the time left until the end of the run. */
 TEST(the_bar_tells_when_the_run_ends) {
     char *text;
     gs_test_shell(

@@ -10,11 +10,11 @@
 #include "comm/device.h"
 
 static const gs_test_layout layouts[] = {
-    /* one layout of each kind, for tests that depend on little else */
+    /* one layout of each kind, for tests where no others are needed */
     {"3 threads", 0, {3}},
     {"2 processes", 2, {1, 1}},
     {"processes of 3, 1 and 2 threads", 3, {3, 1, 2}},
-    /* all layouts */
+    /* further layouts */
     {"1 thread", 0, {1}},
     {"4 threads", 0, {4}},
     {"3 processes", 3, {1, 1, 1}},
@@ -44,7 +44,7 @@ static gs_status run_all(gs_comm *c, gs_operation operation, size_t count, bool 
     int reductions = reduces ? GS_REDUCTIONS : 1;
     for (int type = 0; type < GS_TYPES; type++) {
         for (int reduction = 0; reduction < reductions; reduction++) {
-            /* how arrays are divided does not depend on the type: test every pair only with the largest count */
+            /* all pairs only with the largest count: the type does not affect how arrays are divided */
             if ((!pairs || count != MANY) && type != GS_F32 && reduction > 0) continue;
             call.type = (gs_type)type;
             call.reduction = (gs_reduction)reduction;

@@ -25,7 +25,7 @@ static const gs_test_layout layouts[] = {
 };
 enum { LAYOUTS = sizeof layouts / sizeof *layouts };
 
-/* Sizes around zero, cache lines and blocks, and more than Gloo sends at once; few are divisible by 2, 3 or 4. */
+/* Sizes around zero, a cache line and a block, and more than Gloo sends at once; few are divisible by 2, 3 or 4. */
 static const size_t counts[] = {0, 1, 7, 16, 17, 2049, 300007};
 enum { COUNTS = sizeof counts / sizeof *counts };
 
@@ -57,7 +57,7 @@ static gs_status check_sum(gs_comm *c, size_t count, const float *got, bool in_o
     return GS_OK;
 }
 
-/* All ranks receive the same bits as rank 0, and a second sum gives them again. */
+/* All ranks receive the same bits as rank 0, and a second sum gives the same bits again. */
 static gs_status sums(gs_comm *c, void *context) {
     const gs_test_layout *layout = context;
     size_t most = counts[COUNTS - 1];
@@ -118,7 +118,7 @@ TEST(messages_arrive_in_order) {
     for (int i = 0; i < LAYOUTS; i++) gs_test_ranks_ok(&layouts[i], messages, NULL);
 }
 
-/* Bytes on the heap; 0 where it is not counted. */
+/* Bytes on the heap; 0 where the heap is not counted. */
 static size_t bytes_in_use(void) {
 #ifdef GS_TEST_HEAP
     return gs_test_heap();
@@ -127,8 +127,8 @@ static size_t bytes_in_use(void) {
 #endif
 }
 
-/* Every rank sends a long message to every rank, one at a time. So there need not be more copies than ranks, although
- * there are many more pairs. */
+/* Every rank sends a long message to every rank, one at a time. One copy per rank suffices, although there are many
+ * more pairs. */
 static gs_status long_messages(gs_comm *c, void *context) {
     (void)context;
     enum { LONGEST = 5 << 20 };
@@ -157,8 +157,8 @@ TEST(long_messages_share_their_memory) {
     gs_test_ranks_ok(&(gs_test_layout){"8 threads", 0, {8}}, long_messages, NULL);
 }
 
-/* Rank 1 reads nothing until rank 0 sleeps because its send has to wait. Then it reads all messages, of which only a
- * few are in memory at once. */
+/* Rank 1 reads nothing until rank 0 has to wait in a send, and sleeps. Then it reads all messages, of which only a few
+ * are in memory at once. */
 static gs_status late_reader(gs_comm *c, void *context) {
     enum { LONG = 1 << 20, COUNT = 20, FEW = 4 };
     atomic_int *sender = context;
@@ -293,7 +293,7 @@ typedef struct late_rank {
     gs_test_layout layout;
     int bad;
     const char *speaker; /* the message starts with this */
-    double more;         /* how much longer than the timeout it waits */
+    double more;         /* how much longer than the timeout the speaker waits */
     const char *transport;
 } late_rank;
 
@@ -323,7 +323,7 @@ TEST(a_late_rank_is_named) {
          2,
          "",
          1,
-         NULL}, /* there, threads wait longer for each other */
+         NULL}, /* with several processes, threads wait longer for each other */
         {{"3 processes", 3, {1, 1, 1}}, 2, "", 0, "shm"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
@@ -380,7 +380,7 @@ TEST(a_chain_of_threads_is_followed_to_its_end) {
     gs_test_patiently(2, another_is_blamed, &(blame){GS_RECV, each_waits_for_the_next, "rank 2"});
 }
 
-/* Rank 0 waits in a collective. Rank 1 has not reached it, since it waits for rank 2. */
+/* Rank 0 waits in a collective. Rank 1 has not reached the collective, because it waits for rank 2. */
 static gs_status one_waits_for_another_message(gs_comm *c, void *context) {
     failure *f = context;
     if (c->rank == 0) atomic_store(&f->begun, true);

@@ -1,4 +1,4 @@
-/* What is special about processes over Gloo. The tests of collectives and schemes over shared memory also run over Gloo
+/* What is special about processes over Gloo. The tests of collectives and schemes for shared memory also run over Gloo
  * (see ranks.c). test_killed.c checks that a killed process is named. */
 #include "comm/gloo/state.h"
 #include "tests/support/program.h"
@@ -63,7 +63,7 @@ TEST(an_abort_ends_an_exchange) {
     if (outcome[1].status != GS_OK) fail_msg("%s", outcome[1].message);
 }
 
-/* ---- copies of messages: two of any length in flight, longer after shorter ones (comm/gloo/mailbox.c) ---- */
+/* ---- copies of messages: two in flight, of any length, and longer after shorter ones (comm/gloo/mailbox.c) ---- */
 
 TEST(messages_have_any_length) {
     gs_test_ranks_ok_over("gloo", &two, gs_test_messages_of_all_lengths, NULL);
@@ -72,7 +72,7 @@ TEST(messages_have_any_length) {
 
 /* ---- messages in blocks (comm/gloo/mailbox.c) ---- */
 
-/* Both send first; the last message has more blocks than there are spare ones. */
+/* Both ranks send before they receive; the last message has more blocks than there are spare ones. */
 static gs_status exchange_lengths(gs_comm *c, void *context) {
     static const size_t lengths[] = {GS_GLOO_PAYLOAD - 1, GS_GLOO_PAYLOAD, GS_GLOO_PAYLOAD + 1,
                                      3 * GS_GLOO_PAYLOAD, 70 * GS_GLOO_PAYLOAD + 5};
@@ -123,7 +123,7 @@ TEST(lengths_that_differ_are_told) {
     if (strncmp(outcome[1].message, want, strlen(want)) != 0) fail_msg("%s", outcome[1].message);
 }
 
-/* Both ranks report different counts; a wrong length must not crash a process. */
+/* Each rank reports that the counts differ; a wrong length must not crash a process. */
 static gs_status sum_other_counts(gs_comm *c, void *context) {
     float data[200] = {0};
     (void)context;
@@ -145,13 +145,13 @@ TEST(counts_that_differ_are_told) {
 
 static void *kill_this_process(void *argument) {
     (void)argument;
-    usleep(20000); /* at an arbitrary point in a message; rank 0 must detect the death at any point */
+    usleep(20000); /* at an arbitrary point in a message: rank 0 must detect the death wherever it happens */
     raise(SIGKILL);
     return NULL;
 }
 
-/* Rank 1 dies while sending 200 MB to rank 0. It survives the first broadcast, and is in a later one when the thread
- * kills it after 20 ms. */
+/* Rank 1 dies while sending 200 MB to rank 0. It completes the first broadcast; the thread kills it in a later one,
+ * after 20 ms. */
 static gs_status die_in_the_middle(gs_comm *c) {
     const size_t count = 50 * 1000 * 1000;
     float *data = gs_test_calloc(count, sizeof *data);

@@ -1,6 +1,6 @@
 /* Kills a process in each collective and each scheme, mostly in the middle of a long message. All others must end with
- * a message that names it, and not through the timeout: a process that waits that long is killed too, and is missing
- * among the survivors. */
+ * a message that names it, and long before the timeout: a process that waits for the timeout is killed too, and is then
+ * missing from the survivors. */
 #include "tests/support/program.h"
 
 #include <pthread.h>
@@ -12,7 +12,7 @@ enum { COUNT = 300000, MOST_THREADS = 2, MOST_RANKS = 4 };
 
 static void *kill_this_process(void *argument) {
     (void)argument;
-    usleep(700); /* mostly in the middle of a message; the test holds at any point */
+    usleep(700); /* mostly in the middle of a message, but the test holds at any moment */
     raise(SIGKILL);
     return NULL;
 }
@@ -78,7 +78,7 @@ __attribute__((constructor)) static void maybe_be_a_process(void) {
 
 /* ---- the test ---- */
 
-/* "ranks 0 and 2 were lost" also names rank 2: a survivor that ended earlier is reported as lost too. */
+/* "ranks 0 and 2 were lost" also names rank 2: survivors that ended before this one are reported as lost too. */
 static bool names(const char *line, const char *dead) {
     const char *number = strrchr(dead, ' ');
     const char *among_others = gs_test_format(" and%s were lost", number);

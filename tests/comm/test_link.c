@@ -1,5 +1,5 @@
 /* --link: messages take the time that the model predicts, and nothing else changes. Only lower bounds are checked,
- * since a busy machine may lengthen a sleep but never shortens it. */
+ * because a busy machine may lengthen a sleep but never shortens it. */
 #include "tests/support/ranks.h"
 #include "tests/support/training.h"
 
@@ -144,7 +144,7 @@ static gs_status lines_are_shared(gs_comm *c, void *context) {
     start = gs_seconds();
     GS_TRY(gs_comm_barrier(c));
     GS_TRY(gs_comm_barrier(c));
-    TAKES_AT_LEAST(start, 2 * alpha, "two barriers"); /* in each, some rank hears last */
+    TAKES_AT_LEAST(start, 2 * alpha, "two barriers"); /* each takes at least one latency */
 
     start = gs_seconds();
     GS_TRY(gs_comm_all_gather(c, data, gs_test_scratch((size_t)c->size * BYTES), BYTES, GS_U8));
@@ -164,7 +164,7 @@ static gs_status waiting_leaves_the_core(gs_comm *c, void *context) {
     double start = gs_seconds();
     GS_TRY(gs_comm_barrier(c));
     clock_gettime(CLOCK_THREAD_CPUTIME_ID, &used[1]);
-    /* measured from the first rank's start: a rank that arrives late waits less */
+    /* measured from the first rank's start, because a rank that arrives late waits less */
     TAKES_AT_LEAST(start, link->latency, "a barrier");
     double cpu =
         (double)(used[1].tv_sec - used[0].tv_sec) + 1e-9 * (double)(used[1].tv_nsec - used[0].tv_nsec);
@@ -179,7 +179,7 @@ TEST(the_core_is_free_meanwhile) {
 
 /* ---- schemes ---- */
 
-/* Schemes take rounds times alpha plus bytes times beta, along the data's longest path, and compute the sum. */
+/* Schemes compute the sum and take (rounds alpha + bytes beta) seconds along the longest path of the data. */
 static gs_status schemes(gs_comm *c, void *context) {
     static const struct {
         const gs_sync_scheme *scheme;
@@ -235,13 +235,13 @@ TEST(longer_than_the_timeout_is_an_error) {
         const char *at = strstr(outcome[r].message, want);
         if (!at) fail_msg("rank %d: %s", r, outcome[r].message);
         assert_true(fabs(atof(at + sizeof want - 1) - 400) <
-                    100); /* part of the time may have passed on a busy machine */
+                    100); /* on a busy machine, part of the time may have passed */
     }
 }
 
 /* ---- training ---- */
 
-/* Tests every strategy, and a rank that waits for its own thread. */
+/* Covers every strategy, and a rank that waits for a thread of its own. */
 TEST(training_gives_the_same_bits) {
     static const char *const cases[] = {"cpu,cpu,cpu --sync ps",
                                         "cpu,cpu,cpu --sync ring --bucket 1",

@@ -126,7 +126,7 @@ TEST(the_environment_turns_it_on) {
     assert_has(output, "GRADSUM_CHECK is 'maybe'; it must be 1");
 }
 
-/* If only some processes check calls, they would wait for notices forever; instead they end at once and say why. */
+/* If only some processes check calls, these would wait for notices forever; instead, all end at once and say why. */
 TEST(all_processes_check_or_none) {
     static const char *const cases[][3] = {
         {"1", "0", "process 1 and process 0 differ in GRADSUM_CHECK (none versus 1)"},

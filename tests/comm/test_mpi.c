@@ -1,4 +1,4 @@
-/* The MPI transport: this program, started again by mpirun, runs the checks of the other transports. */
+/* The MPI transport: mpirun starts this program again, which runs the same checks as for the other transports. */
 #include "tests/support/ranks.h"
 #include "tests/support/training.h"
 
@@ -51,7 +51,7 @@ TEST(processes_of_several_threads) {
     check_job("checks", 3, "312");
 }
 
-/* The job must print `wanted` this many times, and mpirun exit with 1. Returns what is wrong, or NULL. */
+/* The job must print `wanted` this many times, and mpirun must exit with 1. Returns what is wrong, or NULL. */
 static const char *job_fails_otherwise(const char *name, int processes, const char *local,
                                        gs_operation operation, const char *wanted, int times) {
     char *output, text[16];
@@ -145,7 +145,7 @@ TEST(mpirun_trains_as_one_worker_does) {
     mpirun_trains(&alone, &s, 2, "cpu,cpu", "allreduce");
 }
 
-/* Slow links work over MPI too. */
+/* Simulated links (--link) work over MPI too. */
 TEST(over_links_the_bits_are_the_same) {
     need_mpi();
     const char *run = "train --model softmax --steps 10 --threads 1 --sync ring";

@@ -82,7 +82,7 @@ TEST(a_rank_that_died_at_the_meeting_is_named) {
     assert_fails(GS_E_PEER, wanted, meet(0, 2, folder, 60, NULL));
 }
 
-/* Two machines may have the same name, such as clones of a disk: process ids of one mean nothing on the other. */
+/* Machines with cloned disks may have the same name, but process ids of one mean nothing on the other. */
 TEST(a_machine_of_the_same_name_is_another) {
     char folder[400], text[1024], boot[40] = "";
     gs_rank_info other;
@@ -115,7 +115,7 @@ TEST(an_address_must_be_this_machines) {
                  meet(0, 2, folder, 5, "192.0.2.1"));
 }
 
-/* Runs launch with at most `limit` descriptors, of which it inherits only 0, 1 and 2 from the shell. */
+/* Runs launch with a limit of `limit` descriptors; it inherits only 0, 1 and 2 from the shell. */
 static int launch_with_descriptors(int limit, char **output) {
     return gs_test_shell(output,
                          "exec 3>&- 4>&- 5>&- 6>&- 7>&- 8>&- 9>&-; ulimit -n %d; %s/gradsum launch -n 2 "

@@ -91,7 +91,7 @@ TEST(the_secret_is_private) {
     unsetenv("GRADSUM_SECRET_FILE");
 }
 
-/* If there is no secret, one is created, only once, and readable only by its user. */
+/* If there is no secret, one is created once, readable only by its user. */
 TEST(a_missing_secret_is_made) {
     unsigned char one[GS_SECRET], two[GS_SECRET];
     const char *before = getenv("XDG_CONFIG_HOME");

@@ -1,4 +1,4 @@
-/* What is special about processes over shared memory. The tests over Gloo of all collectives, schemes and failing ranks
+/* What is special about processes over shared memory. The tests of all collectives, schemes and failing ranks for Gloo
  * also run over shared memory. */
 #include "tests/support/program.h"
 #include "tests/support/ranks.h"

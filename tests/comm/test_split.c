@@ -124,7 +124,7 @@ static gs_status mixed(gs_comm *c, void *context) {
 
 TEST(comms_do_not_disturb_each_other) {
     everywhere(mixed, NULL);
-    /* a layout in which rank 1 and process 1 send to different processes */
+    /* in this layout, rank 1 and process 1 send to different processes */
     gs_test_ranks_ok_over("shm", &(gs_test_layout){"3 processes of 2 threads", 3, {2, 2, 2}}, mixed, NULL);
     gs_test_link = &(gs_link){20e-6, 0};
     gs_test_ranks_ok(&layouts[1], mixed, NULL);

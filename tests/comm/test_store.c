@@ -73,7 +73,7 @@ TEST(a_store_tells_all_what_each_has_put) {
     assert_ok(join(server, 2, key, 10, &s[2]));
     for (int i = 0; i < 3; i++) assert_heard(s[i], &h[i], "rank-0=zero;rank-1=one;");
     assert_string_equal(gs_store_address(s[2]), "127.0.0.1");
-    gs_store_leave(s[0], true); /* says that it leaves */
+    gs_store_leave(s[0], true); /* this one says that it leaves */
     gs_store_free(s[0]);
     gs_store_free(s[1]); /* this one disappears without a message */
     assert_heard(s[2], &h[2], "gone-1=;");
@@ -115,7 +115,7 @@ static int call(int port) {
     at.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
     int s = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
     assert_true(s >= 0);
-    const struct timeval patience = {.tv_sec = 5}; /* an accepted stranger would be kept forever */
+    const struct timeval patience = {.tv_sec = 5}; /* a store that accepted a stranger would never hang up */
     setsockopt(s, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
     assert_int_equal(connect(s, (const struct sockaddr *)&at, sizeof at), 0);
     return s;
@@ -198,7 +198,7 @@ static long sleeps(void) {
     return u.ru_nvcsw;
 }
 
-/* If no descriptor is left for a caller, it waits, and the store does not retry constantly. */
+/* If no descriptor is left for a caller, the caller waits, and the store does not retry constantly. */
 TEST(without_descriptors_the_store_rests) {
     const unsigned char key[GS_SECRET] = {7};
     gs_store_server *server = new_server(key);
@@ -276,7 +276,7 @@ TEST(what_was_overheard_is_useless) {
     assert_true(heard_bytes > sizeof(gs_hello) + GS_MAC && heard_bytes <= sizeof said);
     const int again = call(gs_store_server_port(server));
     assert_int_equal(send(again, said, heard_bytes, MSG_NOSIGNAL), heard_bytes);
-    size_t got = 0; /* the answer: a hello with a new nonce, and a proof, but no ok for the old proof */
+    size_t got = 0; /* the answer: a hello with a new nonce, and a proof, but never an ok for the old proof */
     for (ssize_t n; (n = recv(again, answer + got, sizeof answer - got, 0)) > 0;) got += (size_t)n;
     assert_true(got <= sizeof(gs_hello) + GS_MAC);
     for (int i = 0; i < 30000 && gs_store_server_strangers(server) < 1; i++) usleep(10000);
@@ -284,7 +284,7 @@ TEST(what_was_overheard_is_useless) {
     assert_ok(join(server, 2, key, 10, &s));
     put(s, "rank-2", "", NULL);
     assert_heard(s, &h, "rank-2=;");
-    assert_string_equal(h.all, "rank-1=overheard;rank-2=;"); /* once */
+    assert_string_equal(h.all, "rank-1=overheard;rank-2=;"); /* rank-1 only once */
     gs_store_free(s);
     close(again), close(one), close(ends[0]), close(ends[1]);
     gs_store_server_free(server);
@@ -299,7 +299,7 @@ TEST(a_port_in_use_is_named) {
     assert_fails(GS_E_USAGE, "is in use at 127.0.0.1: by another program, another run, or another node",
                  gs_store_server_create(&p, 1, key, &second));
     assert_null(second);
-    assert_ok(gs_store_server_create(&p, 16, key, &second)); /* of several ports, the next one */
+    assert_ok(gs_store_server_create(&p, 16, key, &second)); /* may use 16 ports: takes the next free one */
     assert_true(gs_store_server_port(second) > p.port && gs_store_server_port(second) < p.port + 16);
     gs_store_server_free(second);
     snprintf(p.host, sizeof p.host, "192.0.2.77");

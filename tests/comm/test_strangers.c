@@ -33,7 +33,7 @@ static bool has_socket(pid_t pid, unsigned long number) {
     return has;
 }
 
-/* The address at which the process listens; false: it does not. */
+/* Stores the address on which the process listens; false if it does not listen. */
 static bool listens(pid_t pid, struct sockaddr_in *at) {
     enum { LISTEN = 10 };
     char line[256];

@@ -23,7 +23,7 @@ static const char *explained(const gs_waits *w) {
 TEST(the_end_of_the_chain_is_to_blame) {
     static const struct {
         const char *waits[6]; /* rank 0's come first */
-        double young;         /* the age of the last wait; 0: as old as the others */
+        double young;         /* the age of the last wait; 0: TIMEOUT, as for the others */
         const char *message;
     } cases[] = {
         {{"01"}, 0, "no answer within 10 s from rank 1"},
@@ -54,7 +54,7 @@ TEST(the_end_of_the_chain_is_to_blame) {
     }
 }
 
-/* A library may not say for which rank it is waiting. */
+/* Some libraries do not report for which rank they are waiting. */
 TEST(one_of_several_is_named_where_it_is_known) {
     const bool awaited[RANKS] = {false, true, true, true};
     const long pid[RANKS] = {0};

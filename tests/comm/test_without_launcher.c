@@ -14,7 +14,7 @@ enum { LONG = 90 /* seconds; no wait may last this long */ };
 
 /* ---- while Gloo starts ---- */
 
-/* Rank 1 of 3 connects, then sends itself the signal. Returns NULL if both others name it. */
+/* Rank 1 of 3 connects, then sends itself the signal. Returns NULL if ranks 0 and 2 name it. */
 static const char *ill_rank_is_not_named(double timeout, int ill, const char *wanted) {
     char folder[400], text[64];
     gs_test_new_folder(folder);
@@ -27,7 +27,7 @@ static const char *ill_rank_is_not_named(double timeout, int ill, const char *wa
     waitpid(p[1].pid, NULL, 0);
     snprintf(text, sizeof text, wanted, (long)p[1].pid);
     for (int r = 0; r < 3; r += 2) {
-        /* rank 1's process is checked before all ranks are connected to each other */
+        /* they may check rank 1's process before it has connected to both, and then name it differently */
         const char *said = gs_test_rank_said(&p[r]);
         if (!strstr(said, text) && !(ill == SIGKILL && strstr(said, ": rank 1 (process ")))
             return gs_test_wrong("wanted '%s' in: %s", text, said);
@@ -71,7 +71,8 @@ static gs_status meet(int rank, const char *folder, double timeout) {
     return status;
 }
 
-/* gs_comm_fail_early does nothing in a process that has reached the rendezvous, like this one, so another calls it. */
+/* gs_comm_fail_early does nothing in processes that have reached the rendezvous, like this one: another one calls
+ * it. */
 static void fail_early(int rank, const char *folder) {
     gs_test_shell(
         NULL,
@@ -85,7 +86,7 @@ TEST(a_rank_that_fails_before_the_meeting_tells_the_others) {
     fail_early(1, folder);
     assert_fails(GS_E_FILE, "rank 0: rank 1 failed before it joined: no data at '/no/such'",
                  meet(0, folder, LONG));
-    assert_int_equal(access(folder, F_OK), 0); /* kept, since rank 2 must read the message too */
+    assert_int_equal(access(folder, F_OK), 0); /* kept, because rank 2 must read the message too */
     assert_fails(GS_E_FILE, "rank 2: rank 1 failed before it joined: no data at '/no/such'",
                  meet(2, folder, LONG));
     assert_int_not_equal(access(folder, F_OK), 0); /* the next run can create it again */
@@ -101,18 +102,18 @@ TEST(old_word_is_not_believed) {
     times[0].tv_sec = times[1].tv_sec = time(NULL) - 60;
     assert_int_equal(utimensat(AT_FDCWD, path, times, AT_SYMLINK_NOFOLLOW), 0);
     assert_fails(GS_E_PEER, "rank 0 waited 0.2 s for ranks 1 and 2 of 3", meet(0, folder, 0.2));
-    fail_early(2, folder); /* in the next run; it does not hide behind the old word */
+    fail_early(2, folder); /* in the next run; the old message does not hide this one */
     assert_fails(GS_E_FILE, "rank 0: rank 2 failed before it joined: no data at '/no/such'",
                  meet(0, folder, 30));
     assert_int_not_equal(access(folder, F_OK), 0);
 
-    gs_test_new_folder(folder); /* nor does a folder that an earlier run left with a fault tell it again */
+    gs_test_new_folder(folder); /* a fault that an earlier run left in the folder is not reported again */
     gs_test_shell(NULL, "echo '-1 7 an old fault' >%s/fault", folder);
     assert_fails(GS_E_FILE, "holds 'fault'; use a new folder", meet(0, folder, LONG));
 
     gs_test_new_folder(folder);
     fail_early(1, folder);
-    assert_fails(GS_E_PEER, "rank 1 waited 0.2 s", meet(1, folder, 0.2)); /* it joins after all */
+    assert_fails(GS_E_PEER, "rank 1 waited 0.2 s", meet(1, folder, 0.2)); /* rank 1 joins after all */
     assert_int_not_equal(access(folder, F_OK), 0);
 }
 
@@ -149,7 +150,7 @@ TEST(what_differs_is_named) {
          {"rank 1 and rank 0 differ in --model (", "rank 1 and rank 0 differ in --model ("}},
     };
     const char *own = gs_test_folder();
-    /* the same files, but the test set is also the training set, so the data differ from the default */
+    /* the default data's files, but with the test set as training set, so the data differ */
     assert_int_equal(gs_test_shell(NULL,
                                    "for set in train t10k; do for part in images-idx3 labels-idx1; do ln -s "
                                    "\"%s/t10k-$part-ubyte.gz\" %s/$set-$part-ubyte.gz || exit 1; done; done",

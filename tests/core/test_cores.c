@@ -1,5 +1,5 @@
-/* Workers are bound to separate cores: which cores they get, that they stay on them, that --bind none disables binding,
- * and that nothing stays bound afterwards. */
+/* Binding workers to separate cores: which cores they get, that they stay on them, that --bind none disables it, and
+ * that nothing stays bound afterwards. */
 #include "tests/support/training.h"
 
 #include <pthread.h>
@@ -11,7 +11,7 @@
 
 /* ---- dividing ---- */
 
-/* Share i of n, such as "0 4 1", when CPUs 0 .. count-1 except `without` are divided. */
+/* Divides CPUs 0 .. count-1, except `without`, into n shares; returns share i, such as "0 1 4". */
 static const char *share_of(const int core_of[CPU_SETSIZE], int count, int without, int i, int n) {
     static char text[200];
     cpu_set_t allowed, share;
@@ -39,13 +39,13 @@ TEST(cores_are_divided) {
     assert_string_equal(share_of(plain, 5, -1, 1, 2), "2 3 4");
     assert_string_equal(share_of(twins, 8, -1, 0, 2), "0 1 4 5");
     assert_string_equal(share_of(twins, 8, -1, 3, 4), "3 7");
-    assert_string_equal(share_of(twins, 8, 4, 0, 4), "0"); /* one whole core: its usable CPUs */
+    assert_string_equal(share_of(twins, 8, 4, 0, 4), "0"); /* a whole core, of which only CPU 0 is usable */
     assert_string_equal(share_of(twins, 8, -1, 0, 8), "0");
     assert_string_equal(share_of(twins, 8, -1, 1, 8), "4");
     assert_string_equal(share_of(twins, 8, -1, 0, 9), "none");
 }
 
-/* The first `count` CPUs that this thread may use; false: there are fewer. */
+/* Finds the first `count` CPUs that this thread may use; false if there are fewer. */
 static bool first_cpus(int count, cpu_set_t *out) {
     cpu_set_t mine;
     assert_int_equal(sched_getaffinity(0, sizeof mine, &mine), 0);
@@ -55,7 +55,7 @@ static bool first_cpus(int count, cpu_set_t *out) {
     return CPU_COUNT(out) == count;
 }
 
-/* Calls `run` with only `count` CPUs usable, then restores all; false: there are fewer. */
+/* Calls `run` with only `count` CPUs usable, then restores them all; false if there are fewer. */
 static bool with_cpus(int count, void (*run)(void)) {
     cpu_set_t before, few;
     assert_int_equal(sched_getaffinity(0, sizeof before, &before), 0);
@@ -117,7 +117,7 @@ TEST(quotas_of_version_2_are_found) {
     quota_is(root, 0.5, 2000000, 750000);
     put(root, GROUPS "a/memory.current", "3000000\\n");
     quota_is(root, 0.5, 2000000, 0);
-    put(root, "proc/self/cgroup", "0::/not/mounted/here\\n"); /* a container mounts its own group */
+    put(root, "proc/self/cgroup", "0::/not/mounted/here\\n"); /* a container mounts only its group */
     put(root, GROUPS "cpu.max", "25000 100000\\n");
     quota_is(root, 0.25, 8192000, 4096000);
 }
@@ -139,7 +139,7 @@ TEST(quotas_of_version_1_are_found) {
     quota_is(root, 0.25, 3000000, 2000100);
 }
 
-/* Runs the command in a real cgroup of version 1; skipped where none can be created. */
+/* Runs the command in a real version 1 cgroup; skips the test where none can be created. */
 static void in_group(const char *controller, const char *file, const char *limit, const char *command,
                      const char *wanted) {
     char *output;
@@ -320,8 +320,8 @@ TEST(the_transport_decides) {
         assert_int_equal(gs_cores_may_bind(t->name), strcmp(t->name, "gloo") != 0);
 }
 
-/* A table of collectives runs over one transport after the other, so its ranks are alternately bound (b) and free (f).
- * OpenCL is disabled, since its threads may stay bound. */
+/* The table of collectives measures one transport after another, so its ranks are alternately bound (b) and free (f).
+ * OpenCL is disabled, because its threads may stay bound. */
 static void bound_and_free_in_turn(void) {
     char *output = gs_test_shell_output(
         0,

@@ -15,7 +15,7 @@ TEST(the_peak_is_the_moment_with_most) {
     gs_ledger_tail(&l, &a, GS_MEMORY_STATE, 30);
     assert_ok(gs_ledger_add(&l, GS_ON_DEVICE, GS_MEMORY_WORKSPACE, &b, 50));
     assert_int_equal(gs_ledger_remove(&l, &b), 50);
-    assert_int_equal(gs_ledger_remove(&l, &b), 0); /* it was freed */
+    assert_int_equal(gs_ledger_remove(&l, &b), 0); /* b is freed already */
     assert_ok(gs_ledger_add(&l, GS_ON_DEVICE, GS_MEMORY_DATA, &c, 20));
     assert_ok(gs_ledger_add(&l, GS_ON_HOST, GS_MEMORY_DATA, &b, 7));
     const gs_memory_use *peak = &l.peak[GS_ON_DEVICE], *now = &l.now[GS_ON_DEVICE];
@@ -32,7 +32,7 @@ TEST(the_peak_is_the_moment_with_most) {
 
 /* The process's memory, as Linux counts it, equals that of the ledger and the data set, plus some MB for the program
  * and its libraries. One layer's unrecorded buffers would add 25 MB here. At the end of a run, whole tensors are
- * assembled one at a time, and recorded. All at once they would take 93 MB, plus copies in flight. */
+ * assembled, and recorded, one at a time; all at once, they would take 93 MB, plus copies in flight. */
 TEST(the_process_takes_what_the_ledger_says) {
 #if defined __SANITIZE_ADDRESS__ || defined __SANITIZE_THREAD__
     skip_because("a sanitizer uses additional memory");
@@ -58,7 +58,7 @@ TEST(the_process_takes_what_the_ledger_says) {
 
 /* ---- the arena ---- */
 
-/* Whether some step needs both. */
+/* Whether some step needs both buffers. */
 static bool meet(const gs_lifetime *a, const gs_lifetime *b) {
     bool found = false;
     for (int step = 0; step < 60; step++) {
@@ -82,7 +82,7 @@ TEST(buffers_needed_at_once_share_no_place) {
             const int born = one_of(&d, 30);
             assert_int_equal(
                 gs_lifetimes_add(&l, 1 + (size_t)one_of(&d, 2000), false, born, born + one_of(&d, 20)), i);
-            if (n % 4 < 2) continue; /* otherwise some have a gap, and some of these never resume */
+            if (n % 4 < 2) continue; /* the rest: some have a gap, and some of those never resume */
             l.life[i].pause = born + one_of(&d, 5);
             l.life[i].resume = l.life[i].pause + one_of(&d, 10);
         }

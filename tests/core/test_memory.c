@@ -19,7 +19,7 @@ static void become_a_run(const char *file) {
     _exit(127);
 }
 
-/* A small process reports its own peak, although this large process has started it. */
+/* A small process reports its own peak, even if a large process, like this one, has started it. */
 TEST(peak_memory_is_the_process_own) {
     char text[16384] = "";
     int status = -1;
@@ -38,7 +38,7 @@ TEST(peak_memory_is_the_process_own) {
         fail_msg("it reports %g MB; its parent has %d", reported, FAT / 1000000);
 }
 
-/* Lengths around the size of a block, and page offsets at which one of the copying instructions is slow. */
+/* Lengths around the block size, and page offsets at which one of the copy instructions is slow. */
 TEST(copies_are_whole) {
     static const size_t lengths[] = {0, 1, 63, 1023, 1024, 1025, 2047, 2048, 2049, 5000, 16384};
     static unsigned char from[16384 + 64], to[16384 + 128];

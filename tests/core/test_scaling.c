@@ -3,7 +3,7 @@
 
 #include <float.h>
 
-/* Expected values were computed by hand: channel 0 is 0 and 255, channel 1 always 51, channel 2 102 and 204. */
+/* Expected values were computed by hand: channel 0 contains 0 and 255, channel 1 only 51, channel 2 102 and 204. */
 TEST(of_a_colour_set) {
     unsigned char pixels[2][3][2] = {{{0, 255}, {51, 51}, {102, 102}}, {{255, 0}, {51, 51}, {204, 204}}};
     const gs_dataset set = {.count = 2, .shape = {3, 1, 2, 0}, .images = &pixels[0][0][0]};
@@ -43,7 +43,7 @@ TEST(texts) {
     assert_string_equal(gs_by_channel_text(&(gs_by_channel){0}, text, sizeof text), "nan");
 }
 
-/* Scalings for another number of channels than the images have. */
+/* Scalings whose number of channels is not that of the images. */
 TEST(other_channels) {
     const char *folder = gs_test_folder();
     assert_prints(2, "--mean has 3 numbers, one for each channel, but the images of fashion-mnist-small",

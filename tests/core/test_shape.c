@@ -57,7 +57,7 @@ TEST(layers_keep_the_tokens) {
     assert_no_model(GS_E_SHAPE, "the input is (7,0,1,1); each", NULL, .text = "relu", .in = {0, 1, 1, 7});
 }
 
-/* Samples of tokens give the same y as if each token were a sample. */
+/* A sample of several tokens gives the same y as if each of its tokens were a sample. */
 TEST(tokens_are_computed_as_samples) {
     static const char TEXT[] = "conv 3 3x3, relu, max_pool 2, conv 4 2x2, tanh, global_avg_pool, linear 5";
     enum { N = 2, T = 3, IN = 2 * 6 * 6, OUT = 5 };

@@ -30,7 +30,7 @@ static gs_dataset set_of(gs_shape shape, bool of_floats) {
 
 /* ---- each picture ---- */
 
-/* The index in the original picture x of element (i, j) of the augmented picture; -1: the element is 0. */
+/* The index in the original picture from which element (i, j) of the augmented one comes; -1 if that element is 0. */
 static int place_of(const gs_augment *a, int h, int w, const uint32_t word[8], int i, int j) {
     const int down = (int)((uint64_t)word[0] * (uint64_t)(2 * a->crop + 1) >> 32) - a->crop;
     const int right = (int)((uint64_t)word[1] * (uint64_t)(2 * a->crop + 1) >> 32) - a->crop;
@@ -100,7 +100,7 @@ TEST(all_draws_are_equally_likely) {
     for (size_t i = 0; i < DRAWS; i++) {
         unsigned char got[9];
         gs_augment_sample(&(gs_augment){1, false, 0, false}, &d, SEED, 1, i, got);
-        places[got[4] - 1]++; /* the element that was moved to the middle */
+        places[got[4] - 1]++; /* the original place of the middle element */
         gs_augment_sample(&(gs_augment){0, true, 0, false}, &d, SEED, 1, i, got);
         assert_true(got[0] == 1 || got[0] == 3);
         flipped += got[0] == 3;

@@ -1,4 +1,4 @@
-/* --augment in runs: results do not depend on workers or devices; only training augments; valid values; the record. */
+/* --augment in runs: results do not depend on workers or devices, and only training augments; also valid values. */
 #include "tests/support/devices.h"
 #include "tests/support/files.h"
 #include "tests/support/training.h"
@@ -52,7 +52,7 @@ TEST(evaluation_sees_the_pictures_themselves) {
     e.model = NULL;
     tested = gs_test_eval(&e);
     assert_true(trained.test_loss >= tested.test_loss && trained.test_loss <= tested.test_loss);
-    e.augment = all_three; /* has no effect in eval */
+    e.augment = all_three; /* eval must ignore this */
     const gs_result again = gs_test_eval(&e);
     assert_true(again.test_loss >= tested.test_loss && again.test_loss <= tested.test_loss);
 }

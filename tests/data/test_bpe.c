@@ -1,5 +1,5 @@
-/* Byte pairs: compares the tokens with those of Hugging Face's tokenizers and of a loop that searches for each pair
- * anew, and decodes them to the original text. */
+/* Byte pairs: compares tokens with those of Hugging Face's tokenizers and of a loop that searches anew before each
+ * merge, and decodes them to the original text. */
 #include "core/philox.h"
 #include "core/text.h"
 #include "data/bpe_internal.h"
@@ -71,7 +71,7 @@ static void free_bpe(void *b) {
     gs_bpe_free(b);
 }
 
-/* Tokens 0 to 255 are the bytes; `more` lists further tokens, separated by spaces. Freed at the end of the test. */
+/* Tokens 0 to 255 are the bytes; `more` lists further tokens, separated by spaces. The test owns the result. */
 static gs_bpe *made_of(const char *more, const char *merges) {
     char tokens[2000], *to = tokens;
     for (int byte = 0; byte < 256; byte++) {
@@ -85,7 +85,7 @@ static gs_bpe *made_of(const char *more, const char *merges) {
     return gs_test_own(b, free_bpe);
 }
 
-/* The text's tokens, separated by |. */
+/* `wanted`: the text's tokens, each preceded by |, and a final |. */
 static void cut_is(const gs_bpe *b, const char *text, const char *wanted) {
     uint16_t tokens[64];
     size_t count, bytes;
@@ -105,11 +105,11 @@ TEST(earlier_merges_come_first) {
     cut_is(b, "lower", "|low|er|");
     cut_is(b, "slower  low", "|s|low|er| | low|");
     cut_is(b, "", "|");
-    /* of several equal pairs, the first is merged: aaa becomes aa a */
+    /* of overlapping equal pairs, the first is merged: aaa becomes aa a */
     b = made_of("aa aaaa", "a a\naa aa\n");
     cut_is(b, "aaa", "|aa|a|");
     cut_is(b, "aaaaaaa", "|aaaa|aa|a|");
-    /* a merged token may be merged again before other pairs of the first merge are */
+    /* a new token may be merged again, even before the pairs of earlier merges that follow it in the text */
     b = made_of("aa aaa", "aa a\na a\n");
     cut_is(b, "aaaaa", "|aaa|aa|");
     /* two merges that form the same token */
@@ -128,7 +128,7 @@ TEST(the_token_between_texts) {
     cut_is(b, "<|endoftext|>", "|<|||e|n|d|o|f|t|e|x|t|||>|");
 }
 
-/* PCRE2's \s matches U+180E, white space until Unicode 6.3. Here it is a symbol, and joins a preceding space. */
+/* PCRE2's \s matches U+180E (white space until Unicode 6.3). Here it is a symbol, and joins a preceding space. */
 TEST(words) {
     static const char text[] = " \xe1\xa0\x8ey  \xc2\x85 caf\xc3\xa9's 12!?\n\n";
     static const size_t wanted[] = {4, 1, 4, 6, 2, 3, 2, 2};
@@ -148,8 +148,8 @@ TEST(words) {
 
 enum { MADE = 120, PIECE = 13, LONGEST = 300 };
 
-/* A random list of merges over the letters a to d; each merge combines existing tokens. `turned`: in reverse order,
- * which no training produces. */
+/* A random list of merges over the letters a to d; each merge combines existing tokens. `turned` reverses the order,
+ * which no training run would. */
 static gs_bpe *drawn_list(uint32_t *random, bool turned) {
     char token[MADE][PIECE] = {"a", "b", "c", "d"}, line[MADE][2 * PIECE + 2];
     char more[MADE * PIECE] = "", merges[MADE * (2 * PIECE + 2)] = "";

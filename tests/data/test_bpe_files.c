@@ -8,7 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* A vocab.json with the bytes, followed by `more`, such as ", \"ab\": 256". `drop`: a byte to leave out; -1: none. */
+/* A vocab.json with the bytes, followed by `more`, such as ", \"ab\": 256". Omits byte `drop` (-1: none). */
 static char *vocabulary_of(const char *more, int drop) {
     enum { MOST = 8000 };
     char *text = gs_test_malloc(MOST), one[5];
@@ -97,7 +97,7 @@ TEST(lists_that_are_none) {
                  gs_bpe_load(folder_of(vocabulary_of(AB, 10), "a b\n"), &b));
 }
 
-/* A tokenizer that does more than its two lists say is refused. */
+/* A tokenizer that does more than its two lists say is rejected. */
 TEST(what_asks_for_other_tokens) {
     static const char *const wrong[][3] = {
         {"added_tokens.json", "{\"<mask>\": 512}", "added_tokens.json sets <mask>: that gives other tokens"},
@@ -167,7 +167,7 @@ TEST(files_that_are_none) {
                  gs_bpe_load(folder_of(whole, lines), &b));
 }
 
-/* One token more than 16 bits can number. */
+/* One more token than 16 bits can number. */
 TEST(too_many_tokens) {
     enum { MORE = 65536 - 256, EACH = 16 };
     char *more = gs_test_malloc((MORE + 1) * EACH), *at = more;

@@ -25,7 +25,7 @@ static void write_records(const char *folder, const char *name, int first, int c
     assert_int_equal(fclose(f), 0);
 }
 
-/* Five files of 2 samples for training, and 3 samples for testing. */
+/* Five training files of 2 samples each, and a test file of 3 samples. */
 static void write_ten(const char *folder) {
     for (int i = 0; i < 5; i++) {
         const char *name = gs_test_format("data_batch_%d.bin", i + 1);

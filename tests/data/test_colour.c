@@ -22,7 +22,7 @@ static void check_made(const char *name, gs_split split, uint64_t seed, size_t c
     free(d.labels);
 }
 
-/* The same on every machine, with every compiler. */
+/* The bytes are the same on every machine, with every compiler. */
 TEST(the_same_bytes_everywhere) {
     check_made("colour-fashion-small", GS_TRAIN, 1, 6000,
                "42c86bebb20c10282eff0d1058b20349adfbc6f3be86d7e0a473aa299343f358");
@@ -45,7 +45,7 @@ TEST(the_same_bytes_everywhere) {
                "f1c632515bb9d90fb27d5a703824530d3e5ba6b84207f2609e7f6f85e63ad104");
 }
 
-/* Whether the white square is at this offset: of the 25 positions, it is the only one with a single colour. */
+/* Whether the white square is at this offset. At the other 24 offsets the same area has several colours. */
 static bool is_plain(const unsigned char *picture, int down, int right) {
     for (int c = 0; c < 3; c++)
         for (int i = 0; i < 28; i++)
@@ -78,8 +78,8 @@ TEST(places_are_drawn) {
                      at[place / 5][place % 5], DRAWS);
 }
 
-/* What a linear model could use: the mean of a byte inside the object and outside it. Both agree within 4 standard
- * errors of a mean of DRAWS draws, each at most 128 from the middle. */
+/* A linear model could use only a byte's mean, inside and outside the object. The two agree within 4 standard errors of
+ * a mean of DRAWS values, each at most 128 from its expected value. */
 TEST(the_mean_tells_nothing) {
     enum { DRAWS = 20000, AT = 16 * 32 + 16 };
     unsigned char white[GS_COLOUR_GREY], black[GS_COLOUR_GREY] = {0}, picture[PICTURE];

@@ -9,7 +9,7 @@ static gs_dataset *load(const char *where, gs_split split) {
     return d;
 }
 
-/* With a header, spaces, an empty line, Windows line ends, and a UTF-8 byte order mark. */
+/* Also with a header, spaces, an empty line, Windows line ends, or a UTF-8 byte order mark. */
 TEST(labels_load) {
     static const char *const texts[] = {"length,width,label\n5.5,-3,0\n4,1e1,2\n", "5.5,-3,0\n4,10,2",
                                         " 5.5 ,-3,\t0\r\n\r\n4,10.0,2\r\n",
@@ -40,7 +40,7 @@ TEST(targets_load) {
     gs_dataset_free(d);
 }
 
-/* With a single file, every tenth sample is for testing. */
+/* Of a single file, every tenth sample is for testing. */
 TEST(one_file) {
     const char *path = in_folder(gs_test_folder(), "all.csv");
     write_times(path, "1,2,1\n", 9);

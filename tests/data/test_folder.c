@@ -11,7 +11,7 @@
 
 enum { SIZE = 16, PIXELS = 3 * SIZE * SIZE };
 
-/* Three classes of three, four and five pictures, and two for testing. */
+/* Three classes, with three, four and five pictures for training; and two test pictures. */
 static const char *make_set(void) {
     const char *folder = gs_test_folder();
     static const char *const classes[] = {"ant", "b\xc3\xa4r", "cow"};
@@ -116,7 +116,7 @@ TEST(same_bytes) {
     }
 }
 
-/* The scaling is the mean and deviation of the gathered pixels. All 12 pictures count, fewer than the sample size. */
+/* The scaling is the mean and standard deviation of the gathered pixels, here of all 12 pictures. */
 TEST(scaling) {
     gs_dataset *d = load(make_set(), GS_TRAIN, (gs_folder_options){0});
     unsigned char x[12 * PIXELS];
@@ -210,7 +210,7 @@ TEST(broken_files) {
             load(folder, GS_TRAIN, (gs_folder_options){.skip_broken = true, .loaders = 1 + k % 3});
         unsigned char x[2 * PIXELS];
         int32_t y[2];
-        for (int again = 0; again < 2; again++) { /* then its place is known */
+        for (int again = 0; again < 2; again++) { /* the second time, the broken file is known */
             memset(x, 7, PIXELS);
             y[0] = 0;
             assert_ok(gs_dataset_gather(d, (uint32_t[]){9, 10}, 0, 2, x, y));

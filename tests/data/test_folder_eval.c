@@ -5,7 +5,7 @@
 
 #include <unistd.h>
 
-/* Two classes of four pictures each, and two more of each for testing. */
+/* Two classes, each with four pictures for training and two for testing. */
 static const char *make_set(void) {
     const char *folder = gs_test_folder();
     static const char *const classes[] = {"ant", "b\xc3\xa4r"};
@@ -34,7 +34,7 @@ TEST(the_size_is_the_models) {
                       same[] = "holds a model for images (3,16,16); leave --size out, or give 16";
     char *said = gs_test_output(0, "eval --size 16 --threads 1 --load %s --data %s", w, folder);
     char *unsaid = gs_test_output(0, "eval --threads 1 --load %s --data %s", w, folder);
-    *strstr(said, ", 1 worker") = *strstr(unsaid, ", 1 worker") = 0; /* cuts off the speed */
+    *strstr(said, ", 1 worker") = *strstr(unsaid, ", 1 worker") = 0; /* cut where the speed begins */
     assert_string_equal(said, unsaid);
     assert_prints(0, "logits (4, 2)", "predict --load %s --data %s -o %s/p.npy", w, folder, gs_test_folder());
     assert_prints(0, "test accuracy", "eval --load %s --data %s --report %s/r.html", w, folder,

@@ -6,7 +6,7 @@
 #include <unistd.h>
 #include <zlib.h>
 
-/* ---- IDX files, as in MNIST, written by hand: 3 images of 2 x 2 and their labels ---- */
+/* ---- handwritten IDX files like MNIST's: 3 images of 2 x 2 and their labels ---- */
 
 #define TRAIN_IMAGES "train-images-idx3-ubyte"
 #define TRAIN_LABELS "train-labels-idx1-ubyte"
@@ -57,7 +57,7 @@ TEST(loads_plain_and_gzipped) {
     write_gzip(dotted, "train-labels.idx1-ubyte.gz", labels3, sizeof labels3);
     check_good(dotted);
 
-    const char *misnamed = gs_test_folder(); /* browsers unpack a file and keep its name, or the reverse */
+    const char *misnamed = gs_test_folder(); /* browsers unpack a file but keep its name, or the reverse */
     write_gzip(misnamed, TRAIN_IMAGES, images3, sizeof images3);
     write_raw(in_folder(misnamed, "train-labels-idx1-ubyte.gz"), labels3, sizeof labels3);
     check_good(misnamed);
@@ -91,7 +91,7 @@ TEST(small_set_is_balanced) {
     }
 }
 
-/* The small set holds the full set's first images of each class. If that is missing, a message tells how to get it. */
+/* The small set holds the full set's first images of each class. Without the full one, a message says how to get it. */
 TEST(full_set) {
     gs_dataset *full, *small;
     if (access("/usr/share/datasets/fashion-mnist", F_OK) != 0) {
@@ -222,7 +222,7 @@ TEST(damaged_files) {
         write_raw(in_folder(folder, bad[i].name), bad[i].bytes, bad[i].count);
         assert_fails(GS_E_FORMAT, bad[i].part, gs_dataset_load(folder, GS_TRAIN, &d));
         assert_null(d);
-        unlink(in_folder(folder, bad[i].name)); /* now the same bytes, gzipped */
+        unlink(in_folder(folder, bad[i].name)); /* next: the same bytes, gzipped */
         const char *gz = gs_test_format("%s.gz", bad[i].name);
         write_gzip(folder, gz, bad[i].bytes, bad[i].count);
         gs_status st = gs_dataset_load(folder, GS_TRAIN, &d);

@@ -47,7 +47,7 @@ static gs_schedule schedule_of(const schedule_case *c, int first_part, int mine)
                          .steps = c->steps};
 }
 
-/* The micro-batches in the order of a step, from nested loops. */
+/* The expected micro-batches, in the order of a step, from nested loops. */
 typedef struct expected {
     gs_schedule_position at;
     const gs_schedule *schedule;
@@ -144,7 +144,7 @@ TEST(several_parts_come_in_their_order) {
             samples += done;
         }
     assert_false(gs_schedule_next(&four, &at, &micro_batch));
-    /* 20 = 4 * 3 + 4 * 2; the last batch has 3 samples, and its parts 4 to 7 are empty */
+    /* 20 = 4 * 3 + 4 * 2: parts 4 to 7 get 8 of each full batch, but none of the last one's 3 samples */
     assert_int_equal(samples, 2 * 5 * 8);
 }
 
@@ -224,7 +224,7 @@ TEST(a_pace_neither_drifts_nor_bursts) {
     }
 }
 
-/* The same samples, only later: 309 samples of 7 bytes at 200,000 bytes per second take 11 ms. */
+/* It delivers the same samples, only later: 309 samples of 7 bytes take 11 ms at 200,000 bytes per second. */
 TEST(a_throttled_loader_brings_the_same) {
     gs_schedule s = schedule_of(&schedule_cases[0], 0, 1);
     assert_int_equal(gs_sample_bytes(small_set()), PIXELS + 1);

@@ -73,7 +73,7 @@ TEST(epochs_and_seeds_differ) {
 }
 
 /* All 24 orders of 4 elements are about equally frequent. Chi-square with 23 degrees of freedom exceeds 50 with a
- * probability of 0.1 %; the seeds are fixed, so this either always holds or never. */
+ * probability of 0.1 %; the seeds are fixed, so the test always passes or always fails. */
 TEST(orders_are_equally_likely) {
     enum { RUNS = 24000 };
     int count[256] = {0};

@@ -41,7 +41,7 @@ TEST(parts_and_windows) {
     for (int k = 0; k < CONTEXT; k++) assert_int_equal(y[1][k], train->text->token[21 + k]);
 }
 
-/* Compares the shifts with Philox in Python; with any shift every window still has its last label. */
+/* Compares the shifts with Philox in Python; with every shift, the last window still has its last label. */
 TEST(shifts_follow_from_seed_and_epoch) {
     static const int of_64[] = {41, 45, 7, 53}, of_10[] = {6, 7, 1, 8};
     gs_dataset *set = load_text(text_file(), GS_TRAIN, SMALL);

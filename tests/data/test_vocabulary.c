@@ -89,7 +89,7 @@ TEST(utf8_there_and_back) {
     }
 }
 
-/* An invalid sequence is detected at the first byte that rules out a character, before more bytes arrive. */
+/* An invalid sequence is detected as soon as a byte rules out a character, before more bytes arrive. */
 TEST(utf8_in_parts) {
     static const char *const none[] = {
         "\x80", "\xc0",  "\xc1",  "\xe0\x9f",  "\xed\xa0", "\xf0\x8f",  "\xf4\x90",      "\xf5",

@@ -10,13 +10,13 @@
 
 static const char RUN[] = "train --model \"flatten, linear 10\" --steps 2 --threads 1";
 
-/* The first step of a handwritten record: a layer with a parameter of 4 numbers, and each rank's rows. */
+/* The first step of a handwritten record: a layer whose parameter has 4 numbers, and each rank's rows. */
 typedef struct by_hand {
     int ranks;                /* 0: one rank */
     int first;                /* step; 0: 1 */
     const char *options, *op; /* NULL: none; linear */
     const char *rows[4];      /* by rank; NULL: no row */
-    const char *score[4];     /* by rank; NULL: that of a step in f32 */
+    const char *score[4];     /* by rank; NULL: the score row of an f32 step */
     const char *later;        /* appended to each file; NULL: nothing */
 } by_hand;
 
@@ -37,7 +37,6 @@ static void read_by_hand(const by_hand *h, gs_digests *run) {
     assert_ok(gs_digests_read(folder, run));
 }
 
-/* Compares two such records. */
 static gs_difference explain_by_hand(const by_hand *of_a, const by_hand *of_b) {
     gs_digests a, b;
     gs_difference d;
@@ -114,7 +113,7 @@ static void layouts_agree(const char *model, const char *const *layouts, int cou
     }
 }
 
-/* Each stage records its layers, with their state, and no gradient of another pass. */
+/* Each stage records its layers and their state, and only gradients of the recorded pass. */
 TEST(stages_are_the_same_too) {
     static const char *const layouts[] = {"cpu", "cpu,cpu --layout pp2 --micro-batches 2",
                                           "cpu,cpu,cpu,cpu --layout dp2,pp2,zero1 --micro-batches 2"};
@@ -163,7 +162,7 @@ TEST(parts_add_up_to_the_whole) {
     }
 }
 
-/* Changes the numbers of a record, beginning at the line that starts with `begins`. */
+/* Changes the numbers in the line of a record that starts with `begins`. */
 static void change_record(const char *folder, int rank, const char *begins) {
     const char *path = gs_test_format("%s/rank-%d.digest", folder, rank);
     char *text = gs_test_text(path, NULL), *line = strstr(text, begins);
@@ -183,7 +182,7 @@ TEST(a_difference_in_some_tokens_is_found) {
                   gs_test_text_file(), folder);
     assert_prints(0, "steps 1 to 2: no difference", "explain %s", folder);
     change_record(folder, 1, "\ny 2 5 0 64 ");
-    change_record(folder, 1, "\ny 2 3 0 64 "); /* and in the residual around that layer */
+    change_record(folder, 1, "\ny 2 3 0 64 "); /* the residual around that layer changes too */
     char *text = gs_test_output(1, "explain %s", folder);
     assert_has(text, "step 2: the first difference is in: y of layer 2.body.0 (layer_norm)");
     assert_has(text, "of what it should be, more than the 0.0001 allowed for rounding\n");
@@ -226,7 +225,7 @@ TEST(a_step_that_was_left_out_is_no_difference) {
                   "steps 1 to 4: no difference beyond rounding");
 }
 
-/* A record with two eighths of y, the first with the bits of its text; dw; and whether the update was skipped. */
+/* A record of two eighths of y (the first with *y0 as its bits), dw, and whether the update was skipped. */
 static by_hand halves(const char *y0, const char *y1, const char *dw, int left_out) {
     const char *rows = gs_test_format("y 1 0 0 4 1 %s %s 1 1 1 %x\ny 1 0 1 4 1 %s %s 1 1 1 0\n"
                                       "dw 1 0 0 4 1 %s %s 1 1 1 0\n",
@@ -235,7 +234,7 @@ static by_hand halves(const char *y0, const char *y1, const char *dw, int left_o
                      .score = {left_out ? "1 1 8 1 1 1 1 65536 1 8" : "1 1 8 1 1 1 1 65536 0 8"}};
 }
 
-/* Finite values are compared even next to others. If a value is finite in only one run, the runs differ. */
+/* Finite values are compared even next to non-finite ones. A value that is finite in only one run is a difference. */
 TEST(only_what_is_not_finite_is_left_out) {
     static const struct {
         const char *y1_of_a, *dw_of_a, *y0_of_b, *dw_of_b;
@@ -274,7 +273,7 @@ TEST(one_bit_is_a_difference) {
 /* Without --exact, all of the first step is compared, with the tolerances of the table in explain.c. */
 TEST(a_tolerance_for_each_quantity) {
     static const struct {
-        const char *options, *op, *quantity, *along; /* for a norm of 1; 0 in the reference run */
+        const char *options, *op, *quantity, *along; /* along: for a norm of 1; run B: 0 */
         int kind;                                    /* -1: only rounding */
     } cases[] = {{"", "tanh", "y", "9e-5", -1},
                  {"", "tanh", "y", "2e-4", GS_DIGEST_y},
@@ -313,14 +312,14 @@ static const char *later_step(int step, const char *samples, const char *weight,
         step);
 }
 
-/* Rounding errors grow, so later steps are compared only where they have no effect, and within the same run. */
+/* Rounding errors grow, so later steps are compared only in what these cannot affect, and with the same run's rows. */
 TEST(later_steps_are_compared_where_rounding_does_not_reach) {
     static const struct {
-        const char *samples, *weight, *y, *dw, *sum, *rate; /* run A's; in the other run 0, and a rate of 1 */
+        const char *samples, *weight, *y, *dw, *sum, *rate; /* run A's; run B has 0, and a rate of 1 */
         int kind;                                           /* -1: it is no difference */
     } cases[] = {{"0", "1", "0", "0", "0", "1", -1},        /* the run's own update gave these weights */
                  {"0", "1", "1", "0", "0", "1", -1},
-                 {"0", "1", "0", "1", "1", "1", -1}, /* the sum of what the run's rank adds */
+                 {"0", "1", "0", "1", "1", "1", -1}, /* the sum of what its only rank adds */
                  {"1", "1", "0", "0", "0", "1", GS_DIGEST_samples},
                  {"0", "3", "0", "0", "0", "1", GS_DIGEST_weight},
                  {"0", "1", "0", "0", "1", "1", GS_DIGEST_sum},
@@ -375,7 +374,7 @@ TEST(backward_may_differ_as_the_outputs_do) {
     }
 }
 
-/* Two ranks add 1000 and -999.99: the sum is 0.01, with the rounding error of its terms. In B the sum is as small. */
+/* Two ranks add 1000 and -999.99: the sum is 0.01, with its large terms' rounding error. In B the sum is as small. */
 TEST(a_sum_is_rounded_as_what_is_added) {
     static const struct {
         const char *sum;
@@ -393,7 +392,7 @@ TEST(a_sum_is_rounded_as_what_is_added) {
     }
 }
 
-/* Weights of norm 1 are moved by 0.01, or by a wrong update in another direction. */
+/* Weights of norm 1 move by 0.01; a wrong update moves them in another direction. */
 TEST(an_update_is_measured_by_its_own_step) {
     static const struct {
         const char *options, *op, *updated;
@@ -420,7 +419,7 @@ TEST(an_update_is_measured_by_its_own_step) {
     }
 }
 
-/* A starts at step 2; by then B's weights of norm 1 have moved by 0.01. */
+/* A starts at step 2, when B's weights, whose norm is 1, have moved by 0.01. */
 TEST(a_resumed_run_has_the_weights_that_were_saved) {
     static const struct {
         const char *options, *weight, *cause; /* NULL: only rounding */
@@ -447,7 +446,7 @@ TEST(a_resumed_run_has_the_weights_that_were_saved) {
     }
 }
 
-/* One of two ranks has an error in its part of an eighth, which it does not hold completely, and in its gradient. */
+/* Rank 1 of 2 has an error in y, in an eighth of which it holds only a part, or only in its gradient. */
 TEST(ranks_that_are_divided_alike_are_compared_one_by_one) {
     static const char right[] =
         "y 1 0 %d 4 1 1 1 0 0 0 0\ny 1 0 %d 4 1 1 1 0 0 0 0\ndw 1 0 0 4 1 1 1 0 0 0 0\n",
@@ -465,7 +464,7 @@ TEST(ranks_that_are_divided_alike_are_compared_one_by_one) {
     }
 }
 
-/* Ranks whose gradients are each 1 in a direction of their own, and a sum. */
+/* A record in which each rank's gradient is 1 in a different direction, and which has this sum. */
 static by_hand sums(int ranks, const char *sum) {
     static const char *const own[] = {"1 0 0 0", "0 1 0 0", "0 0 1 0", "0 0 0 1"};
     by_hand h = {.ranks = ranks};
@@ -490,14 +489,14 @@ TEST(all_ranks_of_a_wrong_sum_are_named) {
     }
 }
 
-/* If no known cause fits, or a single rank made the mistake, the printed sentence claims nothing untrue. Two ranks of a
- * handwritten record each have the rows of a case. */
+/* If no known cause fits, or a single rank made the mistake, the printed sentence claims nothing untrue. Each case has
+ * the rows of both ranks of a handwritten record. */
 TEST(every_difference_gets_a_sentence) {
     static const char finite[] = "y 1 0 0 4 1 4 1 1 1 1 0\n",
                       wild[] = "y 1 0 0 4 nan nan nan nan nan nan 0\n";
     static const struct {
         const char *right[2], *wrong[2];
-        const char *score_of_wrong; /* rank 1's */
+        const char *score_of_wrong; /* of rank 1, if it made the mistake */
         int ranks;                  /* 1: rank 0, 2: rank 1, 3: both */
         const char *cause, *sentence;
     } cases[] = {
@@ -553,7 +552,7 @@ TEST(every_difference_gets_a_sentence) {
     }
 }
 
-/* That stages load the same samples is no mistake, and not the cause of different draws. */
+/* Stages that load the same samples are no mistake, and not the cause of different draws. */
 TEST(stages_of_a_pipeline_load_the_same_samples) {
     static const char rows[] = "samples 1 0 0 4 9 9 9 1 2 7 0\nown 1 0 0 4 9 9 9 1 2 7 0\n";
     const gs_difference d =
@@ -562,12 +561,12 @@ TEST(stages_of_a_pipeline_load_the_same_samples) {
     assert_string_equal(d.cause, "other samples or targets");
 }
 
-/* Two runs that diverged are compared up to that step, and in that step where they are finite. */
+/* If two runs diverged, they are compared up to that step, and in it wherever they are finite. */
 TEST(runs_that_both_diverged_are_compared_until_then) {
     static const struct {
         const char *options, *weight;                /* A's, after rounding */
         const char *y_of_a[2], *y_of_b[2], *samples; /* y of steps 2 and 3; the samples of A in step 3 */
-        int found_in, a, b;                          /* a step; the steps in `diverged` */
+        int found_in, a, b;                          /* the step that differs; the expected d.diverged */
     } cases[] = {{"", "0", {"0", "nan"}, {"0", "nan"}, "0", 0, 3, 3},
                  {"", "0", {"0", "inf"}, {"0", "nan"}, "0", 0, 3, 3},
                  {"", "1", {"nan", "nan"}, {"0", "nan"}, "0", 0, 2, 3},

@@ -5,7 +5,7 @@
 
 #include "train/digest/sketch.h"
 
-/* The parts' numbers add up to the whole's if indices count from the start of the whole. */
+/* The numbers of the parts add up to those of the whole if indices count from the start of the whole. */
 TEST(numbers_of_parts_add_up) {
     float x[100];
     gs_sketch whole = {0}, parts = {0};
@@ -19,7 +19,7 @@ TEST(numbers_of_parts_add_up) {
     assert_near(parts.n, 100, 0, 0);
 }
 
-/* If one element moves from index i to index j: the change of the most sensitive number, in units of |d|. */
+/* How much the most sensitive number changes if one element moves from index i to index j, in units of |d|. */
 static double seen_of_a_move(uint64_t i, uint64_t j) {
     static const float here[] = {1}, gone[] = {-1};
     gs_sketch moved = {0};

@@ -49,7 +49,7 @@ extern fault fault_on;
 /* The worker of this thread; NULL in threads without a worker. */
 extern _Thread_local gs_worker *fault_worker;
 
-/* Whether the mistake is active on this rank. Most mistakes affect all ranks, some only rank 1. */
+/* Whether the mistake is active on this rank. Most mistakes affect all ranks; some affect only rank 1. */
 static inline bool is_on(fault f) {
     return fault_on == f;
 }
@@ -66,7 +66,7 @@ static inline float *fault_floats(gs_mem m) {
     return (float *)m.base + m.at;
 }
 
-/* Replaces the device's operators by ones with mistakes. */
+/* Replaces the device's operators by some with mistakes. */
 void fault_layers(gs_backend *ops, const gs_backend *real);
 void fault_kinks(gs_backend *ops, const gs_backend *real);
 void fault_update(gs_backend *ops, const gs_backend *real);
@@ -85,11 +85,11 @@ typedef struct fault_case {
     const char *what;          /* what was wrong */
     const char *source;        /* where it occurred: "pytorch/torchtitan 596" */
     const fault_run *settings; /* for the run with the mistake; the other run has one worker */
-    int kind;                  /* the quantity that differs first */
-    uint64_t step;             /* and the step */
+    int kind;                  /* the quantity that differs first, */
+    uint64_t step;             /* and in which step */
     const char *cause;         /* the name that `gradsum explain` gives it */
     bool on_rank_1;            /* explain must name this rank and no other */
-    bool same_layout;          /* compared with a correct run of the same layout */
+    bool same_layout;          /* the other run is correct but has the same layout */
     bool resumed;              /* the run resumes another one */
 } fault_case;
 

@@ -1,7 +1,7 @@
 /* gradsum-faults: `gradsum explain` must catch and name each planted mistake, and report nothing about correct runs.
  *
  *     gradsum-faults              all
- *     gradsum-faults --few        every 7th of the table, and of the correct runs
+ *     gradsum-faults --few        every 7th mistake of the table, and every 7th correct run
  *     gradsum-faults SUMMED_TWICE one
  */
 #include <ftw.h>
@@ -171,7 +171,7 @@ static const int right_runs = sizeof layouts / sizeof *layouts;
 static void right_settings(int i, gs_settings *s, char *name, size_t size) {
     const fault_run *l = &layouts[i];
     fault_apply(l, s);
-    s->exact = l->exact; /* some runs must be exact, to compare them bit for bit */
+    s->exact = l->exact; /* some runs must be exact, so that they can be compared bit for bit */
     snprintf(name, size,
              "%d: %.40s... on %s, sync %s, zero %d, tensor %d%s, pipeline %d %s, accumulate %d, "
              "micro-batch %d%s%s%s, seed %d",
@@ -240,7 +240,6 @@ static bool train_resumed(gs_settings *s, fault f, const char *digest) {
     return train(s, f, digest);
 }
 
-/* Compares both records. */
 static bool explained(const char *of_a, const char *of_b, gs_difference *d) {
     gs_digests a, b;
     if (gs_digests_read(of_a, &a) != GS_OK || gs_digests_read(of_b, &b) != GS_OK ||

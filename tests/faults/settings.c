@@ -4,7 +4,7 @@
 #include "core/philox.h"
 #include "tests/faults/wraps.h"
 
-/* An epoch has two full batches and one of 5 samples, or two full ones that divide evenly among 3 workers. */
+/* An epoch has two full batches and one of 5 samples, or (EVEN) two full ones that divide evenly among 3 workers. */
 enum { BATCH = 64, SAMPLES = 2 * BATCH + 5, EVEN = 63, SIDE = 6, TOKENS = 8, VOCABULARY = 16 };
 
 static const char
@@ -131,7 +131,7 @@ const fault_run settings_one = {0}, settings_two = {.workers = 2}, settings_thre
                 settings_four = {.workers = 4}, settings_two_epochs = {.workers = 2, .steps = 5},
                 settings_images = {.workers = 2, .set = fault_images, .steps = 2},
                 settings_zero1 = {.workers = 2, .zero = 1},
-                /* a given cut: measuring one would run layers where there is no worker yet */
+                /* the cut is given, because measuring one would run layers before there is a worker */
     settings_tied_pipeline = {.base = &settings_two_tied,
                               .pipeline = 2,
                               .pipeline_cut = "flops",
@@ -160,7 +160,7 @@ const fault_run settings_one = {0}, settings_two = {.workers = 2}, settings_thre
                                 .batch = 16,
                                 .steps = 2,
                                 .optimizer = &gs_adamw},
-                /* without groups leaf layers have separate threads */
+                /* without ghost groups, each leaf's layers would run in a separate thread */
     settings_resnet = {.base = &settings_images,
                        .exact = true,
                        .ghost = 2,

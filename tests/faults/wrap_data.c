@@ -44,7 +44,7 @@ gs_status __wrap_gs_device_open(const char *name, int threads, gs_device **out) 
     return GS_OK;
 }
 
-/* After the ranks have checked that they agree. */
+/* Changes what must differ only after the ranks have checked that they agree. */
 gs_status __wrap_gs_begin_training(gs_worker *w) {
     if (is_on_rank_1(INITIAL_SEED))
         gs_model_initial_values(w->model, w->settings->seed + 1, fault_floats(w->model->weights));
@@ -72,7 +72,7 @@ void __wrap_gs_epoch_order(uint64_t seed, uint64_t epoch, size_t n, uint32_t *or
     order_begins = order;
 }
 
-/* The offset of the sample that a rank uses instead of the one at this offset. */
+/* The offset of the sample that a rank loads in place of the one at `first`. */
 static size_t taken_for(size_t first) {
     const size_t begin = first - first % BATCH, place = first % BATCH, part = BATCH / (size_t)loaders_workers;
     if (is_on(SAME_PART)) return begin + place % part;

@@ -1,5 +1,5 @@
-/* Mistakes in backward of relu and max_pool2d. At their kinks rounding decides, so without --exact a correct run may
- * differ as much. */
+/* Mistakes in backward of relu and max_pool2d. At their kinks rounding decides, so without --exact even correct runs
+ * may differ this much. */
 #include <stdlib.h>
 #include <string.h>
 

@@ -42,10 +42,10 @@ static gs_status attention(gs_device *d, gs_mem y, gs_mem softmax, gs_mem x, siz
 
 /* ---- the loss ---- */
 
-/* The factor for the gradient of these n samples. */
+/* The wrong factor for the gradient of n samples. */
 static float factor_of_loss(size_t n) {
     const gs_worker *w = fault_worker;
-    if (fault_on == NO_FAULT) return 1; /* and some threads have no worker */
+    if (fault_on == NO_FAULT) return 1; /* checked first: some threads have no worker */
     const int groups = w->comm->size > 1
                            ? w->comm->size
                            : (int)((w->micro_batch.part + w->schedule.most - 1) / w->schedule.most);

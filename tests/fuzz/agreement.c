@@ -6,7 +6,7 @@
 
 static void settings(fuzz_input *in) {
     gs_agreement both[2] = {{.samples = 1}, {.samples = 1}};
-    uint8_t equal = fuzz_byte(in); /* the first equal/256 of their bytes are the same */
+    uint8_t equal = fuzz_byte(in); /* this many 256ths of their bytes, from the start, are the same */
     fuzz_bytes(in, &both[0], sizeof both[0]);
     both[1] = both[0];
     size_t begin = sizeof both[1] * equal / 256;

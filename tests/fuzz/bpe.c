@@ -1,6 +1,6 @@
 /* Byte pairs: reads a list of tokens and merges, and encodes and decodes a text, all compared with the definition. If
- * bit 0 of the first byte is set, the input is the end of vocab.json, after the bytes' tokens; otherwise it is more
- * tokens, merges and a text, separated by \x01. */
+ * bit 0 of the first byte is set, the input is the rest of a vocab.json that begins with the bytes' tokens; otherwise
+ * it is more tokens, merges and a text, separated by \x01. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

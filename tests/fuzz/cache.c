@@ -1,4 +1,4 @@
-/* A cache entry: the input unchanged, and with a first line that matches the rest. */
+/* A cache entry: the input as it is, or after a first line that matches it. */
 #include <stdlib.h>
 #include <string.h>
 #include "io/cache.c"

@@ -8,8 +8,8 @@
  * `make fuzz SECONDS=60` builds and runs all of them. Inputs that crash are saved as build/fuzz/found/NAME-*; run them
  * again with build/fuzz/bin/NAME FILE.
  *
- * If a parser is a static function, its harness includes the .c file; the linker then takes nothing from the library's
- * copy of that file.
+ * If a parser is a static function, its harness includes the parser's .c file; the linker then takes nothing from the
+ * library's copy of that file.
  */
 #pragma once
 
@@ -44,7 +44,7 @@ void fuzz_bytes(fuzz_input *, void *to, size_t count);
 /* The rest of the input, with a 0 appended, in a block of exactly that size; free it. */
 char *fuzz_text(fuzz_input *);
 
-/* The words of a command: the lines of `text`, which is modified. At most MOST, and NULL after the last. */
+/* The words of a command: the lines of `text`, which is modified. At most FUZZ_WORDS, NULL-terminated. */
 enum { FUZZ_WORDS = 32 };
 int fuzz_words(char *text, char *words[FUZZ_WORDS + 1]);
 
@@ -59,8 +59,8 @@ const char *fuzz_folder(const char *name, int which, const void *data, size_t si
  * at the end of the input. The comm is valid as long as the input. */
 gs_comm fuzz_comm(fuzz_input *, int rank, int size);
 
-/* Runs `call`, and also returns if it calls gs_bug(). For mistakes of a program that an input may cause because it
- * plays the program on the other side. Only for calls that hold no memory meanwhile. */
+/* Runs `call`; if that calls gs_bug(), returns too. An input that plays another program may cause mistakes that only
+ * programs make. Only for calls that hold no memory when they call gs_bug(). */
 void fuzz_allow_bugs(void (*call)(void *), void *context);
 
 /* Stops with this message, because a parser has broken a promise. */

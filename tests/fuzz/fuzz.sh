@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # fuzz.sh BUILD SECONDS: runs every harness of BUILD/bin for SECONDS, two at a time, and prints how often each one ran.
-# Inputs that crash are saved as BUILD/found/NAME-*, and the corpus in BUILD/corpus/NAME, where the next run starts.
-# FUZZ_ONLY="idx cache" runs only these. With FUZZ_SEED and FUZZ_RUNS, a harness that starts from the seeds alone gets
-# the same inputs in every run.
+# Inputs that crash are saved as BUILD/found/NAME-*, and the corpus in BUILD/corpus/NAME, with which the next run
+# starts. FUZZ_ONLY="idx cache" runs only these. With FUZZ_SEED and FUZZ_RUNS, a harness that starts from the seeds
+# alone gets the same inputs in every run.
 set -euo pipefail
 # With full address randomisation (vm.mmap_rnd_bits=32) a sanitizer may find its own addresses taken, and end before
 # main. Without randomisation it works.

@@ -1,4 +1,4 @@
-/* `generate`, except for the vocabulary (vocabulary.c) and the file (safetensors.c): draws from any finite logits, and
+/* `generate`, without the vocabulary (vocabulary.c) and the file (safetensors.c): draws from any finite logits, and
  * incomplete characters. */
 #include <math.h>
 #include <stdlib.h>

@@ -7,7 +7,7 @@
 #include "comm/comm.h"
 #include "sync/scheme.h"
 
-/* A rejection leaves a call in the middle by longjmp(), so allocations are recorded. */
+/* A rejection leaves a call by longjmp(), so allocations are recorded, to free them afterwards. */
 static void *kept[64];
 static void *keep_it(void *memory) {
     for (int i = 0; i < 64; i++)

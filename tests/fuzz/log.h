@@ -1,4 +1,4 @@
-/* One file of a training log, read as by `gradsum report`, and written to its page. */
+/* One file of a training log, read and written to the page as `gradsum report` does. */
 #pragma once
 
 #include <cjson/cJSON.h>

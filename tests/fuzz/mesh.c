@@ -1,4 +1,4 @@
-/* Bytes on a connection before both ends have proven their identity: arbitrary ones, or ones that start correctly. */
+/* A connection before both ends have proven their identity: arbitrary bytes arrive, or bytes that start correctly. */
 #include "comm/mesh.c"
 #include "fuzz.h"
 

@@ -7,7 +7,7 @@
 #include "data/npy_set.h"
 #include "io/npy.h"
 
-/* Makes a header whose text is the rest of the input and whose length is right, with `data` bytes after it. */
+/* Makes a header whose text is the rest of the input, with the right length, followed by `data` bytes. */
 static size_t with_header(fuzz_input *in, uint8_t how, unsigned char *to, size_t room) {
     const size_t data = how >> 2, version = 1 + (how >> 1 & 1), start = version == 1 ? 10 : 12;
     size_t text = in->size;
@@ -39,7 +39,7 @@ FUZZ(in) {
     const size_t size = how & 1 ? with_header(in, fuzz_byte(in), file, sizeof file) : in->size;
     const char *path = fuzz_file(how & 1 ? file : in->data, size);
     check_array(path);
-    const void *data = how & 1 ? file : in->data; /* as images and as labels, which no file can be */
+    const void *data = how & 1 ? file : in->data; /* both as images and as labels: no file is valid as both */
     fuzz_folder("test-labels.npy", 1, data, size);
     if (gs_npy_set_load(fuzz_folder("test-images.npy", 0, data, size), GS_TEST, GS_LABELS_FINE, &d) == GS_OK)
         fuzz_wrong("%zu images that are also labels", d.count);

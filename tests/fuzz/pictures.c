@@ -1,5 +1,5 @@
-/* JPEG and PNG. Depending on the first byte, the input is used unchanged, or as chunks of a PNG with correct lengths
- * and checksums: otherwise libpng would reject all of them. */
+/* JPEG and PNG. The first byte selects whether the input is used unchanged, or as chunks of a PNG whose lengths and
+ * checksums are correct, because libpng would reject all others. */
 #include <string.h>
 #include <zlib.h>
 #include "fuzz.h"

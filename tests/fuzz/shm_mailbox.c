@@ -49,7 +49,7 @@ FUZZ(in) {
     box->sent = fuzz_byte(in);
     box->taken = box->sent - (what == 0) - fuzz_byte(in) % 4; /* so that neither rank blocks */
     fuzz_bytes(in, box->buffer, sizeof box->buffer);
-    for (int i = 0; i < GS_SHM_COPIES; i++) box->buffer[i].bytes %= 300; /* given back, with few bytes each */
+    for (int i = 0; i < GS_SHM_COPIES; i++) box->buffer[i].bytes %= 300; /* small copies, given back */
     if (what == 2) {
         fuzz_bytes(in, &shm.header->slots[1].call, sizeof shm.header->slots[1].call);
         call.operation = GS_ALL_REDUCE;

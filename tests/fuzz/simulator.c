@@ -1,4 +1,4 @@
-/* The log of the simulator in which a lab's kernels run a second time. */
+/* The log of Oclgrind, in which a lab's kernels run a second time. */
 #include <signal.h>
 #include "tasks.c"
 #include "fuzz.h"

@@ -1,5 +1,5 @@
 /* UTF-8 characters: builds a text's vocabulary, and encodes and decodes the text. In the first byte, bit 0 selects
- * bytes instead of characters, and bit 1 the vocabulary of the text's first half instead of the whole text's. */
+ * bytes instead of characters, and bit 1 makes the vocabulary from the text's first half only. */
 #include <stdlib.h>
 #include <string.h>
 #include "fuzz.h"

@@ -1,4 +1,4 @@
-/* 16-bit values from the wire: the vector instructions must give the same results as the code for one value. */
+/* 16-bit values from the wire: vector instructions must give the same results as the code for a single value. */
 #include <string.h>
 #include "fuzz.h"
 #include "sync/wire.h"
@@ -14,7 +14,7 @@ FUZZ(in) {
     gs_wire_widen_add(wire, sum, bits, count);
     for (size_t i = 0; i < count; i++) {
         gs_wire_widen(wire, &one, &bits[i], 1);
-        bool number = one == one; /* a NaN may have other bits */
+        bool number = one == one; /* false for a NaN, whose bits may differ */
         if (number && memcmp(&one, &all[i], sizeof one) != 0)
             fuzz_wrong("%04x: %g and %g", bits[i], (double)one, (double)all[i]);
         if (number && sum[i] != one) fuzz_wrong("%04x: 0 + %g is %g", bits[i], (double)one, (double)sum[i]);

@@ -193,7 +193,7 @@ def write(file, name, tensor):
     file.write(" ".join([name, str(len(v)), str(stride), "%.9g" % check] + ["%.9g" % e for e in v[::stride]]) + "\n")
 
 
-# The rows of src/backend.h: the function is gelu_tanh above, or it has PyTorch's name; and whether it takes a parameter
+# The rows of src/backend.h, and whether the operator takes a parameter. Its function is gelu_tanh above or PyTorch's.
 ELEMENT_WISE = {op: kind == "WITH" for kind, op in
                 re.findall(r"^    (X|WITH)\(of, (\w+), ", open(HERE + "/../../src/backend.h").read(), re.M)}
 

@@ -53,7 +53,7 @@ TEST_AROUND(an_entry_is_what_was_written, NULL, forget_folders) {
 
     assert_true(gs_cache_write("b.bin", "three", 5));
     assert_true(gs_cache_path("a.bin", path, sizeof path) && gs_cache_path("b.bin", other, sizeof other));
-    assert_int_equal(rename(other, path), 0); /* an entry that was written under another name */
+    assert_int_equal(rename(other, path), 0); /* an entry that was written under a different name */
     assert_false(gs_cache_read("a.bin", &data, &bytes));
     assert_null(data);
 }
@@ -115,7 +115,7 @@ static float filled(void) {
     return got;
 }
 
-/* Makes a folder of kernels with only this memory.cl and the program that includes it. */
+/* Makes a kernel folder with only this memory.cl and the program that includes it. */
 static void write_memory_cl(const char *folder, const char *source, size_t bytes) {
     static const char program[] = "#include \"memory.cl\"\n";
     const char *path = gs_test_format("%s/training.cl", folder);
@@ -167,7 +167,7 @@ TEST_AROUND(kernels_are_kept, NULL, forget_folders) {
     assert_true(filled() == 7);
     assert_int_equal(kernels_in(names, 4), 1);
 
-    set_folder("GRADSUM_KERNELS", other); /* another source gets another entry */
+    set_folder("GRADSUM_KERNELS", other); /* a different source gets a separate entry */
     assert_true(filled() == 8);
     assert_int_equal(kernels_in(names, 4), 2);
     const char *second = names[strcmp(names[0], first) == 0];

@@ -205,7 +205,7 @@ TEST(read_only_targets) {
 }
 
 /* A file size limit simulates a full disk. Large data bypass stdio's buffer and fail at fwrite; small data wait in the
- * buffer and fail at commit. In a third case the caller ignores the failure, and commit reports it. */
+ * buffer and fail at commit. If the caller ignores a failed write, commit reports it. */
 TEST(full_disk) {
     const char *folder = gs_test_folder(), *path = in_folder(folder, "a");
     write_text(path, "kept");
@@ -286,7 +286,7 @@ TEST(npy_bytes) {
     assert_fails(GS_E_FILE, "/no/a.npy: No such file", gs_npy_save("/no/a.npy", data, 1, 1));
 }
 
-/* ---- files whose contents do not match their names ---- */
+/* ---- files that are not what their names say ---- */
 
 static const char POINTER[] =
     "version https://git-lfs.github.com/spec/v1\noid sha256:4d7a214614ab2935c943f9e0ff69d22\n"
@@ -321,7 +321,7 @@ static gs_status read_a_text(const char *path) {
     return gs_dataset_load(where, GS_TRAIN, &d);
 }
 
-/* Every reader reports what it found and where to get the right file. */
+/* Every reader reports what the file really is and where to get the right one. */
 TEST(files_that_are_others) {
     const struct {
         const char *bytes, *what;

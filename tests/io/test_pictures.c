@@ -86,7 +86,7 @@ static void transpose(const unsigned char *x, int n, unsigned char *out) {
             for (int j = 0; j < n; j++) out[(c * n + j) * n + i] = x[(c * n + i) * n + j];
 }
 
-/* Pillow 13 resizes this picture's rows first: its result is ours for the transposed picture, here off by 1. */
+/* Pillow 13 resizes this picture's rows first, as we do for the transposed picture. Our own result is within 1. */
 TEST(pillow_13_is_one_level_away) {
     enum { W = 37, H = 100, N = 8 };
     gs_resizer r = {0};
@@ -109,7 +109,7 @@ TEST(pillow_13_is_one_level_away) {
     gs_resizer_free(&r);
 }
 
-/* A picture reduced eightfold holds the means of 8 x 8 pixels, up to rounding; its size is rounded up. */
+/* A picture reduced eightfold holds the means of blocks of 8 x 8 pixels, up to rounding; its size is rounded up. */
 TEST(shrunk) {
     enum { W = 43, H = 33 };
     unsigned char x[W * H * 3];
@@ -129,7 +129,7 @@ TEST(shrunk) {
     }
 }
 
-/* The byte for a sample of `depth` bits: the upper 8 of 16 bits; samples of fewer bits are scaled to 255. */
+/* The byte for a PNG sample of `depth` bits: the upper 8 of 16 bits; fewer bits are scaled to 0 .. 255. */
 static int byte_of(unsigned x, int depth) {
     return depth == 16 ? (int)(x >> 8) : (int)(x * 255 / ((1u << depth) - 1));
 }
@@ -212,7 +212,7 @@ TEST(cut_off) {
         else
             file = make_png(x, 72, 24, 20, (png_form){PNG_COLOR_TYPE_RGB, 8, kind == 3}, &bytes);
         for (size_t n = 1; n < bytes; n += n < 30 ? 1 : 7) {
-            if (kind < 2 && n > bytes - 3) break; /* only the end marker is missing: complete */
+            if (kind < 2 && n > bytes - 3) break; /* only the end marker is missing: still complete */
             unsigned char *part = malloc(n);      /* so that a sanitizer detects reads past its end */
             assert_non_null(part);
             memcpy(part, file, n);

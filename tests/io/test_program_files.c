@@ -5,7 +5,7 @@
 #include <limits.h>
 #include <unistd.h>
 
-/* If this program runs as a copy elsewhere, it prints where it finds the file, or why it does not, and exits. */
+/* With GS_TEST_PROBE, for copies, this program prints where it finds that file, or why it does not, and exits. */
 __attribute__((constructor)) static void probe(void) {
     const char *relative = getenv("GS_TEST_PROBE");
     if (!relative) return;
@@ -52,7 +52,7 @@ TEST(found_in_the_build_tree) {
                            "cannot find gradsum's own 'own-file'"));
 }
 
-/* Tests make B=DIR with DIR outside the tree. A dangling link, or one to another tree, is ignored. */
+/* Tests `make B=DIR` with DIR outside the tree. A dangling link, or one to another tree, is ignored. */
 TEST(found_by_the_link_of_a_build_elsewhere) {
     const char *folder = gs_test_folder();
     make_folders(folder,

@@ -85,7 +85,7 @@ TEST(leftovers_are_removed) {
 
     writer_of(path, true);
     assert_int_equal(entries(folder), 1);
-    pid_t living = writer_of(path, false); /* removes the leftovers of the killed writer */
+    pid_t living = writer_of(path, false); /* this writer removes the killed one's leftovers */
     assert_int_equal(entries(folder), 1);
     const char *name = gs_test_format("a.%ld-7%s", (long)getpid(), end);
     make_empty(in_folder(folder, name));
@@ -98,7 +98,7 @@ TEST(leftovers_are_removed) {
     for (size_t i = 0; i < sizeof others / sizeof *others; i++) make_empty(in_folder(folder, others[i]));
     assert_int_equal(entries(folder), 9);
     write_text(path, "whole");
-    assert_int_equal(entries(folder), 9); /* one file is new, one was removed */
+    assert_int_equal(entries(folder), 9); /* `path` is new, and one leftover was removed */
     name = gs_test_format("a.%ld-7%s", (long)getpid(), end);
     assert_int_not_equal(access(in_folder(folder, name), F_OK), 0);
     name = gs_test_format("a.%ld-0%s", (long)living, end);
@@ -118,8 +118,8 @@ TEST(a_limit_on_files_is_told) {
     assert_int_equal(entries(folder), 0);
 }
 
-/* A target that a file cannot replace is reported before any computation. So is the file that receives the program's
- * output: replacing it would lose that output. */
+/* A target that a file cannot replace is reported before any computation. This includes the file that receives the
+ * program's output, because replacing it would lose that output. */
 TEST(what_cannot_be_written) {
     const char *pipe = in_folder(gs_test_folder(), "pipe"), *text = in_folder(gs_test_folder(), "text");
     char *output;
@@ -141,7 +141,7 @@ TEST(what_cannot_be_written) {
     }
 }
 
-/* If a standard stream is closed, a file that is opened gets its number; no message may be written into that file. */
+/* If a standard stream is closed, a file opened later gets its number, but no message may be written into that file. */
 TEST(closed_streams) {
     const char *log = gs_test_format("%s/log", gs_test_folder());
     char *output = gs_test_output(1, "train --model softmax --threads 1 --steps 3 --log %s >&-", log);
@@ -176,7 +176,7 @@ TEST(a_removed_record_is_told) {
 }
 
 /* When the disk is full, a rank's record stops with a message; training continues, and the weights are saved. The limit
- * leaves room for a few of the 40 steps and for the weights. */
+ * leaves room for the weights, and for the records of a few of the 40 steps. */
 TEST(a_record_without_room_stops) {
     static const char RUN[] = "train --model softmax --threads 1 --steps 40 --devices cpu,cpu";
     const char *folder = gs_test_folder();

@@ -7,7 +7,7 @@
 #include <unistd.h>
 
 /* In a script, `doctor R ...` plays the machine of node rank R. $M is "--meet tcp://..." for two nodes; $M1, $M2 and
- * $M3 use other ports. Output lines start with "nR: ", or with $L instead of "n". All doctors run at once and share a
+ * $M3 use other ports. Output lines start with "nR: ", where $L can replace "n". All doctors run at once and share a
  * secret. */
 static char *run(const char *script) {
     char *output = gs_test_shell_output(
@@ -38,7 +38,7 @@ TEST(a_machine_alone) {
     assert_int_equal(status == 0, strstr(output, "WRONG") == NULL);
 }
 
-/* Each line is a JSON object; the last one counts the problems. */
+/* Each line is a JSON object; the last line gives the number of problems. */
 TEST(as_json) {
     char *rest;
     int checks = 0, wrong = 0, end = -1;

@@ -1,5 +1,5 @@
 /* launch --elastic: ranks are killed and the others continue. With --exact, or if new ranks replace the lost ones, the
- * weights equal those of an undisturbed run. Nothing is left behind. tests/system/restarts.sh adds random hangs. */
+ * weights equal an undisturbed run's. Nothing is left behind. tests/system/restarts.sh adds random hangs. */
 #include "cli/launch/launch.h"
 #include "tests/support/disturbed.h"
 #include "tests/support/files.h"
@@ -15,11 +15,11 @@
     "--model 'conv 4 3x3 stride 3 pad 1 no_bias, batch_norm, tanh, flatten, dropout 0.25, linear 10' "       \
     "--threads 1 --batch 600 --epochs 9"
 
-/* The seconds that a rank sleeps before an operation, so that even a late signal arrives during the sleep. It is less
- * than the timeout of the ranks that wait for this rank. */
+/* How many seconds a rank sleeps before an operation: enough that even a late signal arrives during the sleep, but less
+ * than the timeout of the ranks that wait for it. */
 #define HELD "seconds=25"
 
-/* In the middle of the second epoch, kills the rank that `held` delays, while it sleeps. */
+/* In the middle of the second epoch, kills the rank that `held` delays, while that rank sleeps. */
 static void kill_in_epoch_2(disturbed *d, const char *options, int rank, const char *held) {
     setenv("GRADSUM_FAULT", held, 1);
     gs_test_disturbed_start(d, options);
@@ -64,7 +64,7 @@ TEST(the_slow_one_is_lost) {
     gs_test_disturbed_said(&d, "rank 1 was killed by signal 9 (Killed); generation 2: 1 goes on\n");
 }
 
-/* Only the resumed file, not an option, makes the run exact. */
+/* The resumed file makes the run exact; no option does. */
 TEST(exact_by_a_file) {
     disturbed d;
     const char *folder = gs_test_folder();
@@ -87,7 +87,7 @@ TEST(too_few_are_left) {
         &d, "rank 1 was killed by signal 9 (Killed); the others do not go on: they are too few\n");
 }
 
-/* The next generation would only repeat the mistake. */
+/* Another generation would only repeat the mistake. */
 TEST(wrong_usage_ends_all) {
     char *output;
     const int status = gs_test_shell(&output,

@@ -1,5 +1,5 @@
-/* Simulates several machines on one: `launch --hosts` uses an `ssh` in PATH that runs the command here as if on another
- * machine. Also tests processes that share memory within each machine. */
+/* Simulates several machines on one: `launch --hosts` finds an `ssh` in PATH that runs the command here as if it ran on
+ * another machine. Also tests processes that share memory within each machine. */
 #include "tests/support/launched.h"
 #include "tests/support/program.h"
 
@@ -59,8 +59,8 @@ TEST(signals_of_a_job) {
     assert_has(output, "\n2\n");
 }
 
-/* Ctrl-Z stops the ranks of all machines for longer than the timeout. The launches here are children of $!, and the
- * ranks are their children. */
+/* Ctrl-Z stops the ranks of all machines for longer than the timeout. The launches are children of $! here, and the
+ * ranks are children of the launches. */
 TEST(all_machines_are_stopped_and_go_on) {
     char *output;
     assert_int_equal(

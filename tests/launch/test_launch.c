@@ -89,7 +89,7 @@ TEST(the_stopped_are_silent) {
     assert_has(output, "cannot create the folder", "gradsum launch: rank 0 failed with exit status 1");
 }
 
-/* The signal arrives while one rank waits in the folder and the other has not reached it. */
+/* The signal arrives while one rank waits in the folder and the other has not yet reached the folder. */
 TEST(stopped_before_all_have_met) {
     disturbed d;
     setenv("GRADSUM_FAULT", "delay:rank=1,operation=0,seconds=1", 1);
@@ -119,7 +119,7 @@ TEST(the_folder_of_a_launch_is_removed) {
     output =
         gs_test_shell_output(1, "TMPDIR=/no/such/folder %s/gradsum launch -n 2 -- --version", GS_BUILD_DIR);
     assert_has(output, "cannot make a folder in /no/such/folder");
-    /* without a folder for a cache, the rendezvous folder must still stay empty */
+    /* even if there is no folder for a cache, none is made in the rendezvous folder */
     static const char *const homes[] = {"HOME=/dev/null", "-u HOME", "HOME=/proc"};
     for (size_t i = 0; i < sizeof homes / sizeof *homes; i++) {
         output = gs_test_shell_output(0,
@@ -218,8 +218,8 @@ static void full_pipe(int ends[2]) {
     assert_int_equal(fcntl(ends[1], F_SETFL, 0), 0);
 }
 
-/* Two independent ranks wait until their output is read. One is stopped; the other continues and exits with 0.
- * `timeout` is the launch's, `own` the command's. */
+/* Two independent ranks wait until their output is read. One is stopped; the other continues and exits with 0. The
+ * launch gets the timeout `timeout`, and the command `own`. */
 static void check_stopped_at_its_end(const char *timeout, const char *own) {
     static char bytes[4096];
     int ends[2];
@@ -252,12 +252,12 @@ TEST(signals_are_passed_on) {
     }
 }
 
-/* At the timeout the other rank ends by itself, and the launch need not wait for the stopped one any longer. */
+/* At the timeout the other rank ends by itself, and then the launch does not wait any longer for the stopped one. */
 static const char *stopped_one_lives(double timeout, void *context) {
     (void)context;
     watched w;
     const char *text = gs_test_format("%g", timeout);
-    setenv("GRADSUM_TIMEOUT", text, 1); /* not too short: on a busy machine one rank starts later */
+    setenv("GRADSUM_TIMEOUT", text, 1); /* not too short: on a busy machine one rank may start late */
     start_training(&w);
     unsetenv("GRADSUM_TIMEOUT");
     kill(w.d.launcher, SIGSTOP); /* so that it forwards the signal only after rank 0 has stopped */

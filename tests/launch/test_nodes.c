@@ -1,5 +1,5 @@
-/* Simulates several machines on one, with a launch for each. They meet over TCP or in a folder that the user names.
- * Also tests processes started by torchrun, Slurm or the user, recognised by their environment. */
+/* Simulates several machines on one, with a launch for each. The launches meet over TCP or in a folder that the user
+ * names. Also tests processes started by torchrun, Slurm or the user, recognised by their environment. */
 #include "tests/support/program.h"
 #include "tests/support/launched.h"
 
@@ -14,13 +14,12 @@
     "launch() { r=$1; shift; { timeout 400 $G launch --node-rank $r \"$@\" 2>&1; echo exit $?; } | "         \
     "sed -u \"s/^/n$r: /\"; }\n"
 
-/* Runs the script; returns its exit status. */
 static int run_script(char **output, const char *script) {
     return gs_test_shell(output, PREAMBLE "%s\nwait", gs_test_folder(), GS_BUILD_DIR, gs_test_free_port(),
                          script);
 }
 
-/* Runs several scripts at once, since they mostly wait. */
+/* Runs several scripts at once, because they mostly wait. */
 static void run_scripts(int count, const char *const *script, char **output) {
     const char *folder = gs_test_folder();
     char path[500], *all;
@@ -122,8 +121,8 @@ TEST(nodes_that_do_not_fit_are_named) {
     for (int i = 0; i < CASES; i++) gs_test_has(output[i], cases[i].wanted, __FILE__, __LINE__);
 }
 
-/* Rank 3 is killed before it joins, and rank 1 is stopped before it reaches the folder. So not every rank reads in the
- * folder that rank 3 has failed; still, another run can meet there at once. */
+/* Rank 3 is killed before it joins, and rank 1 is ended before it reaches the folder, so not every rank has read there
+ * that rank 3 failed. Nevertheless another run can meet in the folder at once. */
 TEST(a_failed_run_leaves_its_folder_to_the_next) {
     static const char *const wanted[] = {
         "rank 3 failed before it joined: it was killed by signal 9 (Killed), on node rank 1 (host ",
@@ -242,7 +241,7 @@ TEST(environments_of_others_are_understood) {
          "tcp://[fd00::1]:2", "torchrun  1, start 0"},
         WRONG("RANK=2 WORLD_SIZE=2 MASTER_ADDR=a MASTER_PORT=1", "RANK is '2'"),
         WRONG("RANK=0 WORLD_SIZE=2 MASTER_ADDR=a MASTER_PORT=x", "MASTER_PORT is 'x'"),
-        /* an incomplete set of variables, none of which says where to meet */
+        /* an incomplete set of variables: none of them says where to meet */
         WRONG("RANK=1 WORLD_SIZE=2",
               "RANK is 1, as torchrun sets it, but MASTER_ADDR is not set: set "
               "GRADSUM_RENDEZVOUS=tcp://HOST:PORT for all, HOST being rank 0's, or use"),
@@ -275,7 +274,7 @@ TEST(environments_of_others_are_understood) {
         {"PMI_RANK=3 PMI_SIZE=4 MPI_LOCALRANKID=1 GRADSUM_RENDEZVOUS=tcp://b:1", 3, 4, 1, 0, "MPICH",
          "tcp://b:1", ""},
         {"RANK=0 WORLD_SIZE=2 GRADSUM_RENDEZVOUS=tcp://b:1", 0, 2, -1, 0, "torchrun", "tcp://b:1", ""},
-        /* a single process: a size of 1, variables that other programs use too, a shell in an allocation */
+        /* a single process: a size of 1; variables that other programs use too; a shell in an allocation */
         {"PMI_RANK=0 PMI_SIZE=1", 0, 1, -1, 0, NULL, "", ""},
         {"WORLD_SIZE=1", 0, 1, -1, 0, NULL, "", ""},
         {"SLURM_NTASKS=4", 0, 1, -1, 0, NULL, "", ""},
@@ -341,7 +340,7 @@ TEST(ranks_of_mpich_train_together_or_not_at_all) {
     if (strcmp(first, hash) != 0) fail_msg("the weights differ: %s", output);
 }
 
-/* A waiting rank warns that only this machine can reach the address; then the other one joins, from this machine. */
+/* A waiting rank warns that only this machine can reach the address; then the other rank joins, from this machine. */
 TEST(a_place_that_is_only_this_machine_is_named) {
 #define UNTIL_IT_SAYS                                                                                        \
     "for i in $(seq 2400); do grep -q 'is only this machine' $HOME/said && break; sleep 0.05; done; "
@@ -376,8 +375,8 @@ TEST(a_faked_torchrun_and_slurm_train) {
     }
 }
 
-/* One rank has found a checkpoint and holds it. Another run, which keeps only one, writes a later one before the other
- * rank looks. Both ranks continue from rank 0's checkpoint. */
+/* One rank has found a checkpoint and holds it. Before the other rank looks, another run, which keeps only one
+ * checkpoint, writes a later one. Both ranks continue from the checkpoint that rank 0 found. */
 TEST(all_ranks_take_the_same_checkpoint) {
 #define LONG "$G train --model softmax --threads 1 --batch 600 --epochs 9 --exact "
     static const char begin[] =
@@ -403,7 +402,7 @@ TEST(all_ranks_take_the_same_checkpoint) {
         assert_non_null(strstr(output[i], "step-000000005.json"));
         assert_null(strstr(output[i], "exit 1"));
         assert_int_equal(strstr(output[i], "step 10, in ") != NULL,
-                         i == 1); /* rank 0 has found the newer one */
+                         i == 1); /* then rank 0 has found the newer one */
         gs_test_hash_of(last, hash);
         if (strcmp(hash, whole) != 0) fail_msg("%d: the weights differ: %s", i, output[i]);
     }

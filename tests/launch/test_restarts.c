@@ -31,7 +31,7 @@ TEST(killed_twice) {
     gs_test_disturbed_sha256(&d, "launch -n 2 -- train " SMALL " --steps 90 --optimizer adam");
 }
 
-/* Over TCP, with a network that has more state than its weights. The initial weights are not read again. */
+/* Over TCP, with a network whose state is more than its weights. A restart does not read the initial weights again. */
 TEST(killed_over_gloo) {
 #define NORMED                                                                                               \
     "--model 'conv 4 3x3 stride 3 pad 1 no_bias, batch_norm, tanh, flatten, dropout 0.25, linear 10'"
@@ -84,7 +84,7 @@ TEST(so_often_and_no_more) {
     gs_test_disturbed_said(&d, "; that was the last of 1 restart\n");
 }
 
-/* A rank is killed before the first step, which takes 5 s; after the second time launch gives up. */
+/* A rank is killed during the first step, which takes 5 s; the second time, launch gives up. */
 TEST(not_twice_without_a_step) {
     disturbed d;
     gs_test_disturbed_start(&d, "-n 2 --restarts 9 -- train " SMALL " --slow 0:5000");
@@ -95,8 +95,8 @@ TEST(not_twice_without_a_step) {
     gs_test_disturbed_said(&d, "; not started again: twice in turn no step was made\n");
 }
 
-/* train rejects a folder with another run's checkpoints, even if a rank was lost before. If train was faster than the
- * kill, the test is repeated. */
+/* train rejects a folder with another run's checkpoints, even if a rank was lost before that. If train is faster than
+ * the kill, the test is repeated. */
 TEST(checkpoints_of_another_run_are_not_taken) {
     bool lost = false;
     const char *folder = gs_test_format("%s/other", gs_test_folder());

@@ -21,8 +21,8 @@ static void assert_saved(const char *output, const char *status, const char *par
     if (weights) assert_prints(0, "test accuracy", "eval --load %s", weights);
 }
 
-/* A closing terminal; Ctrl-C, which a shell makes its background jobs ignore; and two signals at once, as from
- * `timeout`, where the first one delivered determines the exit status. */
+/* A closing terminal; Ctrl-C, which background jobs of a shell ignore; and two signals at once, as from `timeout`: the
+ * one delivered first determines the exit status. */
 TEST(a_signal_saves_weights) {
     static const char *const cases[][3] = {{"kill -HUP $!; wait $!; S=$?", "status 129", "cpu"},
                                            {"kill -INT $!; wait $!; S=$?", "status 130", "cpu,cpu"},
@@ -160,8 +160,8 @@ static void ask_to_stop(void *context, int epoch, uint64_t done, uint64_t of, co
     gs_stop_requested = SIGTERM;
 }
 
-/* The request arrives after the last step, when testing comes next. If the workers need each other for it, testing runs
- * to its end. */
+/* The request to stop arrives after the last step, just before the test. If the workers need each other for the test,
+ * it is completed. */
 TEST(a_test_is_stopped) {
     static const gs_observer observer = {.step = ask_to_stop};
     for (int zero = 0; zero <= 3; zero += 3) {

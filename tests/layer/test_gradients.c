@@ -1,5 +1,5 @@
 /* Checks gradients of whole networks by finite differences, for every parameter and for the input. This covers how
- * layers pass dx on, share buffers and redraw dropout's mask, which tests of single operators cannot check. */
+ * layers pass dx on, share buffers and redraw dropout's mask, which tests of individual operators cannot check. */
 #include <math.h>
 #include "core/philox.h"
 #include "layer/make.h"
@@ -78,7 +78,7 @@ static double difference(network *t, gs_mem where, const float *host, size_t i) 
 
 static void check_part(network *t, gs_mem where, const float *host, const float *got, size_t count,
                        const char *what) {
-    /* dividing by the step magnifies the rounding errors of the whole network's f32 results */
+    /* f32 results of the whole network have rounding errors, which the division by the step magnifies */
     const double tolerance = 1e-3;
     size_t checks = gs_test_small() ? 2 : 12;
     double squares = 0;
@@ -172,7 +172,7 @@ TEST(gradients) {
                 check_network(d, networks[i].text, networks[i].in, networks[i].step, training);
 }
 
-/* Networks of one layer, a word or a word and a number; on images, or on vectors if the layer takes no images. */
+/* Networks of one layer, given by a word or by a word and a number; on images, or on vectors if it takes no images. */
 #define TEXT(name, ...) #name " ",
 TEST(gradients_of_each_layer) {
     static const char *const words[] = {GS_WORD_LAYERS(TEXT) GS_NUMBER_LAYERS(TEXT)}, *const numbers[] = {

@@ -68,7 +68,7 @@ static bool derives_from_y(const operator_case *c) {
     return strcmp(c->op, "tanh") == 0 || strcmp(c->op, "sigmoid") == 0;
 }
 
-/* float_dx: dx is one term of a sum over workers, and is stored in f32. */
+/* float_dx: dx is one term of a sum over workers, and therefore stored in f32. */
 static void one_case(gs_device *d, const operator_case *c, bool relu, gs_precision p, bool float_dx) {
     static const tensor flows[] = {X, DY, Y, DX};
     const bool tokens = strcmp(c->op, "embedding") == 0; /* x holds token numbers */
@@ -179,7 +179,7 @@ TEST_AROUND(add_and_dropout, gs_test_to_f32, gs_test_to_f32) {
 }
 
 /* Derivatives computed from a rounded y differ from those at x by no more than half_storage.h says, and somewhere by at
- * least half of that. `most` is in units of the rounding at 1: 2^-8, 2^-11. */
+ * least half of that. `most` is in multiples of `unit`, the rounding error at 1: 2^-8 or 2^-11. */
 static void check_slope(const float *x, const float *dx, size_t count, double (*slope)(double), double most,
                         double unit, const char *what) {
     double worst = 0;
@@ -217,7 +217,7 @@ static void derivatives_from_y_on(gs_device *d, gs_precision p) {
         assert_ok((sigmoid ? d->ops->sigmoid_backward : d->ops->tanh_backward)(d, y, dy, y, COUNT));
         assert_ok(d->ops->read(d, halves, y, (COUNT + 1) / 2 * sizeof *dx));
         gs_wire_widen(p == GS_PRECISION_BF16 ? GS_WIRE_BF16 : GS_WIRE_F16, dx, halves, COUNT);
-        assert_true(dx[COUNT - 1] == 0); /* y rounds to 1 here */
+        assert_true(dx[COUNT - 1] == 0); /* here y rounds to 1 */
         check_slope(x, dx, COUNT, sigmoid ? slope_of_sigmoid : slope_of_tanh, sigmoid ? 0.5 : 1, unit,
                     sigmoid ? "sigmoid" : "tanh");
     }
@@ -227,7 +227,7 @@ TEST_AROUND(derivatives_from_y, gs_test_to_f32, gs_test_to_f32) {
     gs_test_on_each_with_16_bits(derivatives_from_y_on);
 }
 
-/* conv, relu and max_pool fused into one operator; Winograd's algorithm if both channel counts are 16. */
+/* conv, relu and max_pool fused into one operator, which uses Winograd's algorithm if both channel counts are 16. */
 static void fused_on(gs_device *d, gs_precision p) {
     static const gs_conv2d_sizes all[] = {{1, 28, 28, 6, 28, 28, 5, 5, 1, 1, 2, 2, 1, 1, 1},
                                           {3, 12, 20, 5, 12, 20, 3, 3, 1, 1, 1, 1, 1, 1, 1},

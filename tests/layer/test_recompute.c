@@ -47,7 +47,7 @@ static gs_settings settings_of(const data *sets, const char *model, const char *
     return s;
 }
 
-/* Compares parameters, the running statistics after them, and the measured values. */
+/* Compares the parameters, the running statistics that follow them, and the measured values. */
 static void same_outcome(const gs_settings *s, const gs_result *plain, const gs_result *again,
                          const char *what) {
     gs_model *plan = gs_test_plan(s->model, s->train_set->shape);
@@ -94,7 +94,7 @@ TEST_AROUND(passes_and_precision, make_sets, NULL) {
     same_bits(s, " --precision f16 --optimizer adamw --clip 0.5, OpenCL");
 }
 
-/* With --bucket, summing starts during backward. With global statistics, the workers add in a fixed order. */
+/* With --bucket, the sums start during backward. With global statistics, the workers add in a fixed order. */
 TEST_AROUND(several_workers, make_sets, NULL) {
     gs_settings s = gs_test_with(settings_of(*state, endings, "cpu,cpu"), "--bucket 1");
     same_bits(s, " --bucket 1");
@@ -173,7 +173,7 @@ TEST_AROUND(it_takes_less_memory, make_sets, NULL) {
         }
 }
 
-/* Chen et al.: if n layers form segments of k layers, the activations of about n / k + k layers exist at once. */
+/* Chen et al.: if n layers form segments of k layers, memory holds the activations of about n / k + k layers. */
 TEST(memory_of_a_deep_model) {
     enum { N = 16, WIDTH = 64 };
     static const char model[] = "linear 64, tanh, 64 x (linear 64, silu), linear 3";
@@ -187,7 +187,7 @@ TEST(memory_of_a_deep_model) {
         gs_test_free(m);
     }
     assert_true(takes[0] > 128);                         /* 64 linear and 64 silu have separate y */
-    assert_true(takes[1] < 1.1 * (128.0 / 16 + 16 + 4)); /* the 4: dx, and the loss's dx */
+    assert_true(takes[1] < 1.1 * (128.0 / 16 + 16 + 4)); /* 4 for dx and the loss's dx */
 }
 
 /* ---- the option ---- */

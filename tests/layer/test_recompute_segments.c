@@ -23,12 +23,12 @@ TEST(segments_are_what_is_said) {
         {"resnet20", image, GS_RECOMPUTE_ALL, 9}, /* residuals */
         {"resnet20", image, 1000, 0},             /* a single segment, the last one, is not recomputed */
         {"gpt 65", sequence, GS_RECOMPUTE_BLOCKS, 4},      /* each attention and each mlp */
-        {"gpt 65", sequence, GS_RECOMPUTE_ALL, 8},         /* each of their layers */
+        {"gpt 65", sequence, GS_RECOMPUTE_ALL, 8},         /* each layer in their bodies */
         {"gpt 65", sequence, 4, 2},                        /* 0 to 3 and 4 to 7; 8 to 11 end the model */
         {"lenet", gray, GS_RECOMPUTE_ALL, 0},              /* no layer contains another */
         {"vgg11", {3, 32, 32, 0}, GS_RECOMPUTE_BLOCKS, 0}, /* conv and relu share their y */
         {"linear 9, tanh, residual (linear 9, linear 9), linear 2", {5, 1, 1, 0}, GS_RECOMPUTE_BLOCKS, 1},
-        /* layers 0 to 2 and the tanh that overwrites y of 2; 4 and 5 share one y; 6 and 7 end the model */
+        /* the segment: layers 0 to 2, and the tanh that overwrites 2's y. 4 and 5 share one y; 6 and 7 end the model */
         {"linear 9, tanh, linear 9, tanh, linear 8, tanh, linear 9, linear 2", {5, 1, 1, 0}, 3, 1},
     };
     gs_device *cpu = gs_test_device("cpu", 1);
@@ -43,7 +43,7 @@ TEST(segments_are_what_is_said) {
     }
 }
 
-/* Backward of a linear layer reads only its x, so the last layer of a segment does not run again. Nor does a sum. */
+/* Backward of a linear layer reads only its x, so at a segment's end it is not repeated, nor is a residual's sum. */
 TEST(what_nobody_reads_is_not_repeated) {
     static const struct {
         const char *model;

@@ -33,7 +33,7 @@ static void same_bits_of(const operator_case *c, gs_device *first, gs_device *se
     check_bits(&t, &want, how);
 }
 
-/* Includes linear layers whose products we compute, instead of OpenBLAS (cpu/linear.h). */
+/* True for linear layers whose products we compute, not OpenBLAS (cpu/linear.h). */
 static bool is_linear_of_many_tokens(const operator_case *c) {
     const int n = c->arg[0], in = c->arg[1], out = c->arg[2];
     return gs_cpu_has_avx512() && n > 128 && in >= 64 && out >= 64 && in % 16 == 0 && out % 16 == 0;
@@ -64,7 +64,7 @@ TEST(the_same_bits_with_any_number_of_threads) {
 
 /* ---- layer_norm ---- */
 
-/* Rows far from 0, rows of equal numbers, and one with a NaN. */
+/* A row far from 0, a row of equal numbers, and one with a NaN. */
 static void layer_norm_of_odd_rows_on(gs_device *d) {
     enum { ROWS = 3, C = 37 };
     float x[ROWS][C], w[C], b[C], y[ROWS][C], kept[2 * ROWS];
@@ -120,7 +120,7 @@ static void tokens_without_a_row_on(gs_device *d) {
 }
 ON_EVERY_DEVICE(tokens_without_a_row)
 
-/* The gradient with respect to token numbers is 0, although no caller needs it. */
+/* The gradient with respect to token numbers is set to 0, although no caller needs it. */
 static void tokens_have_no_gradient_on(gs_device *d) {
     float x[3] = {0, 2, 1}, dx[3] = {5, 5, 5};
     gs_layer *l = gs_embedding(3, 2);
@@ -153,7 +153,7 @@ static void attend(gs_device *d, const float *x, int length, int causal, float *
     assert_ok(d->ops->read(d, y, to, out * sizeof *y));
 }
 
-/* Scores up to about 30, as in trained networks, compared with sums in double. */
+/* Scores up to about 30, as in trained networks: compares results with sums in double. */
 static void attention_of_large_scores_on(gs_device *d) {
     static float x[TOKENS_MOST][3][WIDTH], y[TOKENS_MOST][WIDTH];
     enum { D = WIDTH / HEADS };
@@ -223,7 +223,7 @@ static void attend_backward(const float (*x)[3][WIDTH], const float (*dy)[WIDTH]
 
 /* Scores of 1e4 to 1e10 whose probabilities are still known: 1 for a single token, and equal ones for tokens with the
  * same key. Exponentials of scores around 70 vanish next to a largest score of 1e10. Where one token has all the
- * weight, dy v - dy y must be exactly 0, not the rounding difference between two orders of summation. */
+ * weight, dy v - dy y must be exactly 0: the two sums must not differ by rounding. */
 static void gradients_of_huge_scores_on(gs_device *d) {
     static float x[TOKENS_MOST][3][WIDTH], dy[TOKENS_MOST][WIDTH], dx[TOKENS_MOST][3][WIDTH];
     static double want[TOKENS_MOST][3][WIDTH];
@@ -324,8 +324,8 @@ TEST(exact_for_sequences) {
     gs_test_exact(settings_of(set, "cpu"));
 }
 
-/* Inference runs in blocks of GS_EVAL_BLOCK samples, or half, a quarter, ... of that, so that the outputs of all layers
- * fit into GS_EVAL_BYTES. */
+/* Inference runs in blocks of GS_EVAL_BLOCK samples, or of half, a quarter, ... as many, so that the outputs of all
+ * layers fit into GS_EVAL_BYTES. */
 TEST(blocks_of_large_outputs) {
     const struct {
         const char *model;

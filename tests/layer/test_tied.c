@@ -110,7 +110,8 @@ static void gradients_of_both_uses_on(gs_device *d) {
 }
 ON_EVERY_DEVICE(gradients_of_both_uses)
 
-/* A fresh pass writes what an ordinary pass would add to zeros; a second pass adds the same again. */
+/* A fresh pass overwrites gradients with what an ordinary pass would add to zeros; a second pass adds the same
+ * again. */
 static void fresh_and_added_on(gs_device *d) {
     small s = open_small(d);
     assert_ok(gs_model_clear_gradients(s.model));
@@ -169,8 +170,8 @@ static gs_dataset *make_set(void) {
     return gs_test_set(gs_dataset_from_token_labels("text", SAMPLES, SEQUENCE, x, LENGTH, label, &set), &set);
 }
 
-/* Several workers, buckets summed during backward, micro-batches, a clipped norm and per-tensor norms all give the
- * weights of one worker, and with --exact the same bits. */
+/* Several workers, buckets summed during backward, micro-batches, a clipped norm and per-tensor norms all give one
+ * worker's weights, and with --exact the same bits. */
 TEST(any_number_of_workers) {
     gs_dataset *set = make_set();
     gs_settings s =

@@ -82,7 +82,7 @@ compiler_left_out() {
     sed 's/"*\(it does not compile\): .*/\1/'
 }
 
-# As Canvas exports hand-ins, all in one folder: the newest of two attempts counts, with another system's line ends.
+# As Canvas exports hand-ins, all in one folder: of two attempts the newest counts, whatever its line ends.
 check_exported() {
     hand_in flat doeJane_4711_9987_lab-07.c 'int main'
     { printf '\357\273\277' && sed 's/$/\r/' $solution; } >"$work/flat/doeJane_LATE_4711_9988_lab-07-1.c"
@@ -100,7 +100,7 @@ END
         fail "gradsum grade: an inner folder in capitals"
 }
 
-# Students without a hand-in are included: 0 points, out of how many.
+# Students without a hand-in are included, with 0 of the possible points.
 check_nothing_handed_in() {
     { echo "student,lab,tasks,points,of,note" &&
         echo "alice,06,6.1=0 6.2=0 6.3=0 6.4=0,0,10,nothing handed in: wanted 06/lab.c or lab-06.c"; } \
@@ -143,7 +143,7 @@ END
         { cat "$work/log"; fail "gradsum grade: a lost table"; }
 }
 
-# Where a file system treats Alice.json and alice.json as one file, neither is lost. Lab 4 is written in lab.cl.
+# If a file system treats Alice.json and alice.json as one file, neither result is lost. Lab 4 is written in lab.cl.
 check_names_and_kinds() {
     hand_in twins/alice lab-07.c 'int main'
     "$build/gradsum" grade "$work/all/Alice" "$work/twins/alice" --format gradescope -o "$work/twins.out" 2>"$work/log"
@@ -166,7 +166,7 @@ check_gradescope_alone() {
     [ $? = 1 ] && grep -q "cannot write into the folder" "$work/no" || { cat "$work/no"; fail "gradescope: -o FILE"; }
 }
 
-# A signal ends it at once, while a hand-in runs that never ends; the line below looks for its folder.
+# A signal ends grading at once, even while an endless hand-in runs. The loop waits until that hand-in's folder exists.
 check_stopped() {
     mkdir -p "$work/stopped/mia/07"
     sed 's,^ *gs_sync_round(s);,    for (;;);,' $solution >"$work/stopped/mia/07/lab.c"

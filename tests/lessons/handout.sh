@@ -6,9 +6,9 @@
 #   - the lessons name no missing file, unless they say that it is missing (handout_names.sh)
 #   - no object names a folder of this machine; those for the other processor define and use the same symbols
 #   - it builds; each lab as handed out gets 0 points, and says "not written yet"; the solutions get all points
-#   - a training gives the same weights as with the whole source, on both kinds of device
+#   - a training run gives the same weights as with the whole source, on both kinds of device
 #
-# For unsealed files it is built with the objects of BUILD. LABS="04 07" grades only these labs' solutions.
+# The objects of unsealed files are taken from BUILD. LABS="04 07" grades only these labs' solutions.
 set -u
 build=$(realpath "$1")
 work=$build/lessons/test/handout
@@ -37,7 +37,7 @@ while read -r file; do
     [ ! -e "$file" ] || fail "$file is in the handout"
     code 40 <"$tree/$file"
 done <"$work/list" | sort -u >"$work/sealed.lines"
-(cd "$tree" && # those of these lines that also occur elsewhere
+(cd "$tree" && # the ones among these lines that also occur in other files
     find src cpu cl lessons -type f \( -name '*.[ch]' -o -name '*.cl' -o -name '*.clh' \) ! -name 'solution.*' |
     grep -vxFf "$work/list" | xargs grep -hoFf "$work/sealed.lines" | sort -u) >"$work/open.lines"
 comm -23 "$work/sealed.lines" "$work/open.lines" >"$work/telling"
@@ -91,7 +91,7 @@ done
 # ---- both processors ------------------------------------------------------------------------------------------------
 here=$(uname -m) other=aarch64
 [ "$here" = x86_64 ] || other=x86_64
-# The compiler may itself call a function on one of them and not on the other.
+# The compiler itself may call a function on one processor and not on the other.
 symbols() {
     "$1-linux-gnu-nm" -gP "$2" | awk '$2 != "U" || $1 ~ /^(gs|lab)_/ { print $1, ($2 == "U" ? "U" : "D") }' | sort
 }

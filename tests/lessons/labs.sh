@@ -1,7 +1,7 @@
 #!/bin/sh
 # labs.sh BUILD [PART...]: every lab as its students and its teacher use it, or only the named parts. A part is a lab's
 # number, "grader", "hand-ins", "predict" (tests/lessons/predict.sh) or "handout" (tests/lessons/handout.sh). Three
-# parts run at a time, since grading also waits.
+# parts run at a time, because grading often waits.
 #
 #   - lab.c and solution.c (or .cl) are the same file except for the blanks, and each task has a blank
 #   - as handed out it compiles without a message, gets no points, and every task says "not written yet", by its number
@@ -13,8 +13,8 @@
 #         loses: 7.1 7.2            the tasks
 #         says: writes 4 bytes      what the note of one of them contains (optional)
 #         seconds: 2                the time limit, if it must be reached (optional)
-#         how: --sandbox --unchecked    options of the grader (optional): as for untrusted code; without the check of
-#                                   its source, so that it runs
+#         how: --sandbox --unchecked    options of the grader (optional): as for untrusted code; and without checking
+#                                   the source, so that it runs
 #     Each lab has at least three of them; those of tests/lessons/grader test the grader and change the solution of
 #     lab 07.
 set -u
@@ -163,7 +163,7 @@ check_lab() { # NN
         "$(total_of "$work/$1.solution.json"), $wrong wrong answers lose their points"
 }
 
-# A hand-in that dies before main is started again, as that is not the student's fault.
+# If a hand-in dies before its main(), it is started again, because that is not the student's fault.
 check_starts() {
     printf '#!/bin/sh\necho >>"$0.starts"\n[ $(wc -l <"$0.starts") -gt 3 ] || kill -SEGV $$\nexec "$@"\n' >"$work/start"
     chmod +x "$work/start"

@@ -1,6 +1,6 @@
 #!/bin/sh
 # predict.sh BUILD FOLDER [LESSON...]: every experiment of the boxes "Predict before you run" produces an outcome, and
-# those with a known outcome produce that one. No command appears before all boxes about it. FOLDER: for predictions.
+# those with a known outcome produce that one. No command appears before the last box about it. FOLDER: for predictions.
 set -u
 build=$1 folder=$(realpath "$2")
 shift 2

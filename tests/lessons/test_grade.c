@@ -262,7 +262,7 @@ TEST(a_tree_is_a_hand_in_too) {
     assert_hand_in(&all->list[1], "alice", "07", "");
 }
 
-/* If this user may read everything, runs as another one; inside the folder, since its parents are closed to others. */
+/* If this user may read everything, another user looks: inside the folder, because its parents are closed to others. */
 TEST(what_may_not_be_read_is_in_the_list) {
     enum { NOBODY = 65534 };
     const char *folder = gs_test_folder();
@@ -289,7 +289,7 @@ TEST(what_may_not_be_read_is_in_the_list) {
     gs_hand_ins_free(&all);
 }
 
-/* An old EINTR in errno must not repeat a read at the end of the file. */
+/* An old EINTR in errno must not cause another read at the end of the file. */
 TEST(what_a_command_prints) {
     char output[8];
     bool worked = false;

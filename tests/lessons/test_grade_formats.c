@@ -3,7 +3,7 @@
 #include "tests/support/files.h"
 #include "tests/support/program.h"
 
-/* A mark whose texts are as harmful as a student can make them. */
+/* A mark with this text wherever a student can choose one. */
 static cJSON *bad_marks(const char *text) {
     cJSON *marks =
         gs_test_parse("[{\"student\": \"\", \"lab\": \"07\", \"title\": \"t\", \"points\": 3, \"of\": 10,"
@@ -18,7 +18,7 @@ static cJSON *bad_marks(const char *text) {
     return marks;
 }
 
-/* Such a mark, as a format writes it. */
+/* Such a mark, as format `f` writes it. */
 static char *written(const gs_format *f, const char *text) {
     const gs_labs labs = {.has = {[7] = true}};
     char *output;

@@ -70,7 +70,7 @@ TEST(schemes_are_timed_by_size) {
     assert_prints(2, "-n: '1' is not a whole number from 2 to 16", "schemes -n 1");
 }
 
-/* Only a terminal shows what is being measured (test_usage.c). */
+/* What is being measured is shown only on a terminal (test_usage.c). */
 TEST(schemes_in_a_pipe_show_nothing_meanwhile) {
     assert_null(strstr(gs_test_output(0, "schemes -n 2 --seconds 0.6"), " of 5 sizes), turn "));
 }

@@ -98,7 +98,7 @@ TEST(temporary_files_have_a_limit) {
                   "No space left");
 }
 
-/* As for a grader that is not root. If root grades, root owns these folders, and they are closed anyway. */
+/* Also runs as if the grader were not root. If root grades, root owns these folders, and they are closed anyway. */
 TEST(no_other_folder_takes_files) {
     need_room();
     const unsigned user = room.user;
@@ -124,7 +124,7 @@ TEST(processes_have_a_limit) {
     assert_script("ulimit -Hn", true, true, "64\n"); /* open files, per process */
 }
 
-/* Inside are only bubblewrap's process, the shell, and tools like ps. Outside is at least this test. */
+/* Inside there are only bubblewrap's process, the shell, and tools like ps; outside, at least this test. */
 TEST(other_processes_are_not_there) {
     need_room();
     const char *script = gs_test_format("kill -9 %d %d", (int)getpid(), (int)getppid());
@@ -173,7 +173,7 @@ TEST(children_end_with_it) {
     assert_int_equal(job.code, 0);
     assert_true(job.seconds < 5); /* below the limit: it was not killed for exceeding it */
     lab_job_free(&job);
-    assert_int_equal(waitpid(-1, NULL, WNOHANG), -1); /* no process is left that would be our child */
+    assert_int_equal(waitpid(-1, NULL, WNOHANG), -1); /* no process is left as our child */
     assert_int_equal(errno, ECHILD);
 }
 
@@ -188,7 +188,7 @@ TEST(memory_of_children_counts) {
     lab_job_free(&job);
 }
 
-/* Children of children, and so on: nesting deeper than the grader looks is rejected, even if it uses little memory. */
+/* Processes that are nested deeper than the grader looks are rejected, even if they use little memory. */
 TEST(memory_of_deep_children_counts) {
     need_room();
     lab_job job = run_script("deep() { if test $1 = 0; then " HOLD_MEMORY
@@ -202,7 +202,7 @@ TEST(memory_of_deep_children_counts) {
     lab_job_free(&job);
 }
 
-/* The children of other threads are not listed with those of a process's first thread. */
+/* The list of the children of a process's first thread does not contain those of its other threads. */
 TEST(memory_of_a_threads_children_counts) {
     need_room();
     lab_job job = run_script(
@@ -262,7 +262,7 @@ TEST(sleep_ends) {
     assert_false(job.slept);
 }
 
-/* A program that sleeps for more than three times its limit in total, but works in between. */
+/* A program may sleep for more than three times its limit in total if it works in between. */
 TEST(naps_do_not_add_up) {
     lab_job job = run_for("for i in 1 2 3 4 5; do sleep 1; for k in {1..20000}; do :; done; done", 1.5);
     assert_int_equal(job.end, LAB_EXITED);

@@ -108,7 +108,7 @@ TEST(what_was_sent_and_over_what) {
     assert_int_equal(gs_test_number(ended, "sent_bytes_a_step_most"), 3 * B);
     assert_null(cJSON_GetObjectItem(gs_test_field(four, "versions"), "gloo"));
     assert_null(cJSON_GetObjectItem(gs_test_field(two, "ended"),
-                                    "sent_bytes_a_step")); /* shared memory has its own sum */
+                                    "sent_bytes_a_step")); /* unknown: the transport shm sums itself */
     int part[3], end = 0;
     const char *gloo = gs_test_text_of(gs_test_field(two, "versions"), "gloo");
     assert_int_equal(sscanf(gloo, "%d.%d.%d%n", &part[0], &part[1], &part[2], &end), 3);
@@ -199,7 +199,7 @@ TEST(histograms_hold_all_numbers) {
 
 /* ---- in another locale ---- */
 
-/* A program may have set a locale with a decimal comma: every file is still as in the C locale, and readable. */
+/* A program may have set a locale with a decimal comma: files are still written and read as in the C locale. */
 TEST(a_comma_of_the_locale_changes_no_file) {
     char command[1600], folder[600], *saved[2], *args[] = {"train"};
     size_t bytes[2];

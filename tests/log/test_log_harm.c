@@ -37,7 +37,7 @@ TEST(bad_targets_are_refused) {
     assert_int_equal(gs_test_shell(NULL, "cat %s/log/* | sha256sum | cmp - %s/before", folder, folder), 0);
 }
 
-/* Files of no byte can be made, but not the header of the event file: nothing is trained, and nothing left behind. */
+/* Files can be created, but the event file's header cannot be written: nothing is trained, and nothing left behind. */
 TEST(a_log_that_cannot_begin_is_refused) {
     const char *folder = gs_test_folder();
     char *output = gs_test_shell_output(1,
@@ -59,7 +59,7 @@ TEST(a_run_that_never_began_leaves_nothing) {
 }
 
 /* Files may not exceed a few blocks, and doing so raises a signal: as on a full disk, only the log ends. Three cases:
- * the lines do not fit, the trace does not, or whichever comes first. */
+ * the lines do not fit, the trace does not fit, or either may fail first. */
 TEST(a_full_disk_ends_the_log_alone) {
     static const char args[] = "train --model 'flatten, linear 10' --batch 64 --epochs 4 --threads 1";
     static const struct {
@@ -86,7 +86,7 @@ TEST(a_full_disk_ends_the_log_alone) {
         if (i != 1) assert_true(cJSON_GetArraySize(lines) > 50);
         cJSON *run = gs_test_json(in_folder(folder, "log"), "run.json");
         const cJSON *ended = cJSON_GetObjectItem(
-            run, "ended"); /* run.json says both: that the run ended, and that the log ended before it */
+            run, "ended"); /* run.json says that the run ended, and that the log ended earlier */
         assert_string_equal(cJSON_GetStringValue(cJSON_GetObjectItem(ended, "why")), "done");
         assert_non_null(strstr(cJSON_GetStringValue(cJSON_GetObjectItem(ended, "log")), "File too large"));
         assert_prints(0, "", "report %s/log -o %s/x.html", folder, folder);
@@ -142,7 +142,7 @@ TEST(an_interrupted_run_says_so) {
           *run = gs_test_json(in_folder(folder, "log"), "run.json");
     assert_string_equal(gs_test_text_of(gs_test_field(run, "ended"), "why"), "interrupted");
     assert_int_equal(gs_test_number(gs_test_field(run, "ended"), "steps"), gs_test_count_kind(lines, "step"));
-    cJSON *trace = gs_test_json(in_folder(folder, "log"), "trace.json"); /* for the recorded steps */
+    cJSON *trace = gs_test_json(in_folder(folder, "log"), "trace.json"); /* of the recorded steps */
     assert_true(cJSON_GetArraySize(gs_test_field(trace, "traceEvents")) > 2 * 7 * 8);
 }
 
@@ -175,7 +175,7 @@ static void tell_nobody(void *context, const char *problem) {
     fail_msg("the log failed: %s", problem);
 }
 
-/* A worker is lost in the middle of a recorded step: the run fails as it would without a log, and the log says how. */
+/* A worker is lost in a recorded step: the run fails as it would without a log, and the log says how. */
 TEST(a_failed_run_says_why) {
     char folder[600], *command[] = {"train"};
     snprintf(folder, sizeof folder, "%s", gs_test_new_log());
@@ -197,5 +197,5 @@ TEST(a_failed_run_says_why) {
     assert_non_null(strstr(gs_test_text_of(gs_test_field(run, "ended"), "why"), "failed: "));
     assert_non_null(strstr(gs_test_text_of(gs_test_field(run, "ended"), "why"), "the test wants it so"));
     assert_in_range((int)gs_test_number(gs_test_field(run, "ended"), "steps"), 5,
-                    6); /* rank 0 may be behind */
+                    6); /* rank 0 may be one step behind */
 }

@@ -38,7 +38,7 @@ static void each_row_nests(const cJSON *events) {
         }
 }
 
-/* The only event with this phase and id. */
+/* The event with this phase and id; fails unless there is exactly one. */
 static const cJSON *end_of_arrow(const cJSON *events, const char *phase, double id) {
     const cJSON *e, *found = NULL;
     cJSON_ArrayForEach(e, events) {

@@ -120,7 +120,7 @@ TEST(shares_are_those_of_softmax) {
     const float x[] = {0, 1, -2, 1, 0.5f};
     for (int temperature = 1; temperature <= 2; temperature++)
         for (int top_k = 0; top_k <= 5; top_k++) {
-            /* from the largest: tokens 1 3 4 0 2; 1 and 3 are equal */
+            /* in descending order: tokens 1 3 4 0 2, of which 1 and 3 are equal */
             static const int rank[] = {3, 0, 4, 1, 2};
             double share[5], all = 0;
             for (size_t i = 0; i < sizeof rank / sizeof *rank; i++) {
@@ -170,7 +170,7 @@ TEST(the_same_seed_draws_the_same) {
 
 /* ---- texts ---- */
 
-/* Draws `count` tokens for each text from a model that processes only whole sequences: the end of the window is padded
+/* Draws `count` tokens for each text, but the model processes only whole sequences: the end of the window is padded
  * with zeros, which causal attention ignores. */
 static void texts_by_recomputation(gs_model *m, const gs_sampling *s, const int *prompt, size_t prompts,
                                    size_t count, int *tokens) {
@@ -229,7 +229,7 @@ static void texts_as_by_recomputation_on(gs_device *d) {
 }
 ON_EVERY_DEVICE(texts_as_by_recomputation)
 
-/* Not only the text is the same: the logits have the same bits. */
+/* Not only are the texts the same; the logits have the same bits. */
 TEST(any_number_of_threads) {
     enum { LENGTH = 80, WIDE = 300 };
     static float want[LENGTH][WIDE];

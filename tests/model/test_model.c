@@ -17,7 +17,7 @@ TEST(named_models) {
         const char *name;
         gs_shape in;
         int classes;
-        size_t params; /* in the same network in PyTorch */
+        size_t params; /* as in PyTorch's version of the network */
         double flops;  /* of forward and backward, in millions */
         double about;  /* the relative tolerance */
     } want[] = {
@@ -31,8 +31,8 @@ TEST(named_models) {
         {"resnet18", large, 1000, 11689512, 6 * 1814.0, 0.03},
         {"resnet50", large, 1000, 25557032, 6 * 4089.0, 0.03},
         {"vgg11", large, 1000, 132863336, 6 * 7609.0, 0.03},
-        /* per token: 12 layers width^2 and the whole table, plus, in each layer, attention to half of the tokens on
-         * average, which costs as much in backward as in forward */
+        /* per token: 12 layers width^2 and the whole table; and, in each layer, attention to half of the tokens on
+         * average, whose backward costs as much as forward, not twice as much */
         {"gpt", context, 65, 809856, 64 * (6 * 0.795 + 4 * 0.033), 0.02},
         {"gpt2", long_context, 50257, 124439808, 1024 * (6 * 123.53 + 4 * 9.45), 0.02},
     };
@@ -74,7 +74,7 @@ TEST(classes_of_a_name) {
                                  "flatten, linear 120, relu, linear 84, relu, linear 26");
 }
 
-/* For a language model, the number after the name is the vocabulary size, which the text starts with. */
+/* For a language model, the number after the name is the vocabulary size, and the text starts with it. */
 TEST(language_models) {
     const struct {
         const char *name;
@@ -223,7 +223,7 @@ TEST(create_fails) {
     assert_no_model(GS_E_SHAPE, "the model ends with (4,26,26) for each sample; a loss needs a flat vector",
                     cpu, .text = "conv 4 3x3", .in = mnist, .max_batch = 2);
     assert_no_model(GS_E_MODEL, "did you mean mlp?", cpu, .text = "mpl", .in = mnist, .max_batch = 2);
-    /* the first layer that allocates memory: relu and the pooling are already done */
+    /* fails in the first layer that allocates memory; relu and the pooling allocate none */
     assert_no_model(GS_E_MEMORY, "layer 0 (conv2d)", cpu, .text = "lenet", .in = mnist,
                     .max_batch = SIZE_MAX / 64);
 }

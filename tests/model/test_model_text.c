@@ -232,8 +232,8 @@ TEST(bad_texts) {
         {"block a = relu = tanh; a", "'=' after word 3 (column 16): expected ',' or ';'"},
         {"block a = relu; tanh", "block a is not used"},
         {"block a = a; a",
-         "word 3 ('a', column 11): a block cannot use itself"}, /* no block contains itself ... */
-        {"block a = b; block b = relu; a, b", "word 3 ('b', column 11): unknown layer"}, /* or a later one */
+         "word 3 ('a', column 11): a block cannot use itself"}, /* a block can use neither itself ... */
+        {"block a = b; block b = relu; a, b", "word 3 ('b', column 11): unknown layer"}, /* nor a later one */
         {"relu; block a = relu; a", "';' after word 1 (column 5): expected ',' or the end"},
         {"relu, block a = relu; a", "word 2 ('block', column 7): blocks are defined before the model"},
         {"block a N = linear N; a", "the end (column 24): expected N of block a"},

@@ -110,7 +110,7 @@ static bool is_of_batch(const model_case *c) {
     return found;
 }
 
-/* Trains with whole batches and, for models whose results then agree, with micro-batches, the last one smaller. */
+/* Trains with whole batches and, unless results depend on it, with micro-batches, of which the last one is smaller. */
 TEST(training) {
     FOR_EACH_DEVICE (d)
         for (int i = 0; i < CASES; i++) {

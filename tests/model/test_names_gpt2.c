@@ -1,5 +1,5 @@
 /* Weights with the names of Hugging Face's GPT-2 (model/names.h). The test writes a file as transformers does, from the
- * names and shapes in tests/golden/gpt2.txt (tests/torch/gpt2.py), and compares its logits. */
+ * names and shapes in tests/golden/gpt2.txt (tests/torch/gpt2.py), and compares logits with those there. */
 #include "core/text.h"
 #include "tests/support/files.h"
 #include "tests/support/golden.h"
@@ -52,7 +52,7 @@ typedef struct extra {
     const char *prefix;
     bool buffers;                       /* includes buffers for which the model has no tensor */
     bool output;                        /* lm_head.weight */
-    const char *before_output, *shared; /* lm_head's prefix; what the metadata say of shared tensors */
+    const char *before_output, *shared; /* lm_head's prefix; what the metadata say about shared tensors */
     bool as_ours;                       /* the weights of linear layers are not transposed, as in nanoGPT */
     float difference;                   /* between the last element of lm_head.weight and that of the table */
     const char *drop;                   /* the name of a tensor to leave out */
@@ -200,7 +200,7 @@ TEST(saved_as_it_was) {
     }
 }
 
-/* A model that is planned for fewer tokens takes the first rows of the position table. */
+/* A model that is planned for fewer tokens takes only the first rows of the position table. */
 TEST(a_shorter_context) {
     static float w[ALL];
     gs_model *m = plan("tied", 5);
@@ -262,7 +262,7 @@ TEST(wrong_files) {
         gs_model *m = plan(wrong[i].end, wrong[i].context);
         assert_fails(GS_E_SHAPE, wrong[i].message, gs_safetensors_load(write_file(wrong[i].file), m, w));
     }
-    /* a model of another size: the message names the first tensor that differs */
+    /* a model of a different size: the message names the first tensor that differs */
     gs_model *m = gs_test_plan("gpt", (gs_shape){1, 1, 1, CONTEXT});
     assert_fails(GS_E_SHAPE, "wte.weight is (40,32) in",
                  gs_safetensors_check(write_file((extra){.prefix = NULL}), m));

@@ -124,7 +124,7 @@ TEST(names_with_a_prefix) {
         assert_memory_equal(back, hand_made_values, sizeof hand_made_values);
     }
     static const char *const wrong[][2] = {
-        /* not all names have the prefix, and none is a name in the model */
+        /* not all names have the prefix, and none equals a name of the model */
         {"{\"model.0.weight\":{\"dtype\":\"F32\",\"shape\":[2,1,1,3],\"data_offsets\":[0,24]},"
          "\"0.bias\":{\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[24,32]}}",
          "0.weight is missing in "},
@@ -135,7 +135,7 @@ TEST(names_with_a_prefix) {
          "0.bias is missing in "},
         {"{\"conv.weight\":{\"dtype\":\"F32\",\"shape\":[2,1,1,3],\"data_offsets\":[0,24]}}",
          "what is there begins with conv.weight (2,1,1,3)"},
-        /* from another model, whose nested layers are not a prefix */
+        /* from a model with nested layers, whose names do not share one prefix */
         {"{\"1.0.bias\":{\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[0,8]},"
          "\"2.0.weight\":{\"dtype\":\"F32\",\"shape\":[4],\"data_offsets\":[8,24]}}",
          "0.weight is missing in "},

@@ -1,4 +1,4 @@
-/* Language models: what they store about the text, which texts they fit, and what the commands report about both. */
+/* Language models: what they store about the text, which texts they fit, and what the commands report. */
 #include <math.h>
 #include "data/text_set.h"
 #include "model/model_text.h"
@@ -34,7 +34,7 @@ TEST(a_model_carries_its_vocabulary) {
     assert_int_equal(own.tokens, CONTEXT);
     assert_int_equal(own.token, GS_TOKENS_CHARS);
 
-    /* another text with fewer distinct characters and the same last tenth, which must get the same tokens */
+    /* another text with fewer distinct characters but the same last tenth: that must get the same tokens */
     char text[4 * LENGTH + 1];
     size_t bytes = make_text(text);
     size_t tail = bytes;
@@ -90,7 +90,7 @@ TEST(a_model_takes_its_own_text_alone) {
     assert_int_equal(gs_test_eval(&s).token, GS_TOKENS_BYTES); /* bytes: any file works */
 }
 
-/* Loads a weight file whose metadata contain these additional fields. */
+/* Loads a weight file whose metadata also contain these fields. */
 static gs_status about(const char *fields, gs_weights_info *saved) {
     const char *path = in_folder(gs_test_folder(), "w.safetensors");
     const char *header = gs_test_format(

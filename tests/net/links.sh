@@ -1,6 +1,6 @@
 # shellcheck shell=bash disable=SC2154
-# The part `links` of tests/net/net.sh, which sources this file: in the middle of a training with one rank per host,
-# with a rendezvous in a folder, the link between two hosts is cut, or a process is stopped. All ranks must end with
+# The part `links` of tests/net/net.sh, which sources this file: in the middle of a training run with one rank per host
+# and a rendezvous in a folder, the link between two hosts is cut, or a process is stopped. All ranks must end with
 # status 1, and all must name the link (its two ranks and their addresses) or the stopped rank. No living rank may be
 # reported as lost.
 #   LINKS_DRAWS=N   how many draws (8; "all": each combination once); LINKS_SEED=S their seed, which is printed
@@ -15,8 +15,8 @@ strike() { # how a b
     esac
 }
 
-# When a host is cut off from all others, a rank may report less than another one: only that it is cut off from one of
-# them. TCP detects this link by link, and the ranks do not all give up at the same moment.
+# When a host is cut off from all others, some ranks may report only that it is cut off from one of these. TCP detects
+# this link by link, and the ranks do not all give up at the same moment.
 is_a_part() { # how, what a rank says is cut
     [ "$1" != blackhole ] && [[ $2 != *"each of"* || $2 =~ between\ $with_address ]] && [[ $2 =~ $with_address ]]
 }

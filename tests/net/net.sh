@@ -111,7 +111,7 @@ on_host() { # on_host host command...: runs with the host's network, name and pr
         sh -c 'hostname "$1"; shift; exec "$@"' sh host$h "$@"
 }
 
-# ---- a training on all hosts ----
+# ---- a training run on all hosts ----
 
 train="train --model softmax --batch 12 --threads 1 --lr 0.01"
 steps=3 timeout=20 port=29400
@@ -253,7 +253,7 @@ process_of() { # rank
     done
 }
 
-# All end within the timeout and 2 s; another 2 s for a busy machine.
+# All must end within the timeout plus 2 s, plus another 2 s because the machine may be busy.
 in_time() { # what, the second in which it started
     [ $((SECONDS - $2)) -le $((timeout + 4)) ] || fail "$1: it took $((SECONDS - $2)) s to end" "$work"/err*
 }

@@ -1,14 +1,14 @@
-/* relay [options] HOST...: a hub between hosts that are Linux network namespaces (ip netns), with lines as bad as the
+/* relay [options] HOST...: a hub for hosts that are Linux network namespaces (ip netns), with lines as bad as the
  * options say. In each namespace it creates a TAP device, eth0, and forwards frames from each device to all others
  * until it is stopped. tests/net/net.sh uses it where the kernel has no netem.
  *
- *     --delay MS --jitter MS     each frame arrives MS later, and up to another MS later or sooner, in order
+ *     --delay MS --jitter MS     each frame is delayed by MS, plus or minus up to the jitter, in order
  *     --reorder P                P % of the frames are not delayed and overtake the others
  *     --loss P --corrupt P       P % of the frames are lost, or have one bit changed
  *     --rate MBIT                the limit of each line; frames that wait longer than 100 ms are dropped
  *     --seed N                   of the random numbers
  *
- * Prints "ready", and when it is ended (SIGTERM) its counts.
+ * Prints "ready" and, when ended by SIGTERM, its counts.
  */
 #include <errno.h>
 #include <fcntl.h>

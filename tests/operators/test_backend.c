@@ -21,7 +21,7 @@ static void no_slot_is_empty_on(gs_device *d) {
 }
 ON_EVERY_DEVICE(no_slot_is_empty)
 
-/* The ends of the lists: a word too many or too few moves all names behind it. */
+/* Checks the ends of the lists: a word too many or too few shifts all names after it. */
 TEST(errors_of_opencl_have_names) {
     static const struct {
         cl_int error;
@@ -94,7 +94,7 @@ static void memory_on(gs_device *d) {
 }
 ON_EVERY_DEVICE(memory)
 
-/* OpenCL on a CPU: the counter that hands out tasks to kernels is never reset. This test makes it overflow. */
+/* On a CPU, the counter from which OpenCL kernels take their tasks is never reset. This test makes it overflow. */
 static void task_counter_on(gs_device *d) {
     enum { N = 40, K = 3, M = 70, BEFORE = 2 };
     if (strcmp(d->ops->name, "cl") != 0 || gs_cl_of(d)->tiles.gpu) return;
@@ -126,7 +126,7 @@ static void map_on(gs_device *d) {
         assert_ok(ops->map(d, gs_at(m, 5), 10 * sizeof(float), (void **)&host));
         for (int i = 0; i < 10; i++) {
             assert_true(host[i] ==
-                        (round == 0 ? 4.0f : (float)i)); /* written earlier by the device or by the host */
+                        (round == 0 ? 4.0f : (float)i)); /* as written by the device, then by the host */
             host[i] = (float)i;
         }
         assert_ok(ops->unmap(d, gs_at(m, 5), host));
@@ -167,8 +167,8 @@ static void bytes_to_float_on(gs_device *d) {
 }
 ON_EVERY_DEVICE(bytes_to_float)
 
-/* Planes of every length, so that a vector covers one, two or many channels, and enough pixels for several threads.
- * Each result follows the formula of torchvision's Normalize. */
+/* Tests planes of every length, so that a vector covers one, two or many channels, and enough pixels for several
+ * threads. Each result follows the formula of torchvision's Normalize. */
 static void channels_to_float_on(gs_device *d) {
     enum { MOST = 90000 };
     static unsigned char bytes[MOST];
@@ -194,7 +194,7 @@ static void channels_to_float_on(gs_device *d) {
             assert_ok(d->ops->bytes_to_float(d, gs_at(to, 1), from, &s, count));
             assert_ok(d->ops->read(d, got, to, (count + 2) * sizeof *got));
             assert_true(got[0] == 7 && got[count + 1] == 7);
-            for (size_t i = 0; i < count; i++) /* values up to 4, rounded three times */
+            for (size_t i = 0; i < count; i++) /* values are at most 4, rounded three times */
                 assert_near(got[i + 1], want[i], 4 * 3 * 0x1p-24, 0);
         }
 }

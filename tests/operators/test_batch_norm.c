@@ -67,7 +67,7 @@ TEST(statistics_of_any_number_of_threads) {
 /* Two channels; all values are exact in binary. */
 static void check_running(gs_device *d) {
     const gs_batch_norm_sizes s = {2, 1, 0, 0.25f};
-    /* running mean and var, the batch's mean and var, and the earlier gradients, to which new ones are added */
+    /* running mean and var, the batch's mean and var, and gradients, to which the new ones are added */
     const float given[10] = {1, 2, 4, 8, 5, 6, 12, 16, 100, 200};
     const struct {
         float m, samples;

@@ -7,7 +7,7 @@ TEST(tiles_have_a_text) {
     gs_cl_tiles t = gs_cl_tiles_default(false, 16);
     assert_true(gs_cl_tiles_parse("cpu vector=8 rows=5 dot_rows=2 unroll=4 pack=0", &t));
     assert_true(!t.gpu && t.vector == 8 && t.rows == 5 && t.dot_rows == 2 && t.unroll == 4 && t.pack == 0);
-    assert_true(gs_cl_tiles_parse("cpu rows=7", &t)); /* the others keep their values */
+    assert_true(gs_cl_tiles_parse("cpu rows=7", &t)); /* all other sizes keep their values */
     assert_true(t.rows == 7 && t.vector == 8 && t.unroll == 4);
     assert_true(gs_cl_tiles_parse("gpu tile=128 each=8 step=8", &t));
     assert_true(t.gpu && t.tile == 128 && t.each == 8 && t.step == 8);
@@ -30,7 +30,7 @@ TEST(tiles_have_a_text) {
                            "cpu pack=-1",
                            "gpu tile=48",
                            "gpu tile=128 each=2",
-                           "gpu tile=32 each=8", /* 16 work-items for 32 rows */
+                           "gpu tile=32 each=8", /* a multiple is needed: 16 work-items for 32 rows */
                            "gpu step=64"};
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
         if (gs_cl_tiles_parse(wrong[i], &t)) fail_msg("'%s' was accepted", wrong[i]);

@@ -1,4 +1,4 @@
-/* A compiler that combines work-items into vectors leaves alone the kernels whose work-items already use vectors
+/* A compiler that combines work-items into vectors does not touch kernels whose work-items already use vectors
  * (GS_OF_VECTORS in common.clh). Intel's compiler logs what it did. */
 #include "cl/cl.h"
 #include "tests/support/devices.h"

@@ -1,4 +1,4 @@
-/* Convolution, relu and max pooling fused into one operator: the same bits as from the three operators on that device,
+/* Convolution, relu and max pooling fused into one operator give the same bits as the three operators on that device,
  * which test_operators.c compares with PyTorch. Also, layers use the fused operator exactly where that is allowed. */
 #include <math.h>
 #include "cl/cl.h"
@@ -130,7 +130,7 @@ static void compare(gs_device *d, const sizes *c, values kind, bool add, bool ha
                 fail_msg("%s: n %d, (%d,%d,%d) to %d, values %d, add %d: %s[%td of %zu] is %.9g, wanted %.9g",
                          d->name, c->n, c->in_c, c->in_h, c->in_w, c->out_c, (int)kind, (int)add,
                          result_names[k], (ptrdiff_t)i - GUARD, count, (double)got[i], (double)want[i]);
-        if (k == POOLED_Y && kind == NEGATIVE && c->bias) /* every window was a tie of zeros */
+        if (k == POOLED_Y && kind == NEGATIVE && c->bias) /* in every window, all values were zeros */
             for (size_t i = 0; i < count; i++) assert_true(got[GUARD + i] == 0);
     }
 }

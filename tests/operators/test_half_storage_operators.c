@@ -46,7 +46,7 @@ static void narrow_some(gs_device *d, gs_precision p, const float *x, size_t cou
             assert_int_equal(halves[i], OTHER);
 }
 
-/* Every upper half of a float, with lower halves at, near and between ties; and every length of the remainder. */
+/* Every upper half of a float, combined with lower halves at, near and between ties; and remainders of every length. */
 static void as_rounded_on(gs_device *d, gs_precision p) {
     static const uint32_t lower[] = {0, 0x0fff, 0x1000, 0x1001, 0x3000, 0x7fff, 0x8000, 0x8001, 0xffff};
     enum { LOWER = sizeof lower / sizeof *lower };
@@ -156,7 +156,7 @@ static const char gpt[] = "block layer = residual (layer_norm, linear 96, attent
 static gs_settings long_run(const char *model) {
     gs_settings s = gs_test_settings("cl --model '%s' --batch 48 --steps 60 --batch-norm local", model);
     s.lr = model == lenet ? 0.05f : 0.01f;
-    if (model == lenet) s.momentum = 0.5f; /* with 0.9 the runs soon differ as much as two seeds do */
+    if (model == lenet) s.momentum = 0.5f; /* with 0.9 the runs soon differ as much as with two seeds */
     if (model != gpt) return s;
     s = gs_test_with(s, "--context 16 --batch 12 --optimizer adamw --lr 0.003 --weight-decay 0");
     s.data = gs_test_format("text:%s", gs_test_text_file());

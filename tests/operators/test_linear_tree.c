@@ -1,4 +1,5 @@
-/* linear_tree_*: sums of linear layers, divided among workers and added in an order independent of the division. */
+/* linear_tree_*: linear layers' sums, divided among workers and added in an order that does not depend on the
+ * division. */
 #include <math.h>
 
 #include "tests/support/on_devices.h"
@@ -43,8 +44,8 @@ static void near(const float *x, const double *wanted, size_t count) {
         if (fabs((double)x[i] - wanted[i]) > 2e-6) fail_msg("%zu: %g, not %g", i, (double)x[i], wanted[i]);
 }
 
-/* Ranks that each hold part of a sum, and add neighbours' parts first, get the same bits as one rank that holds
- * everything. The results are y = x w^T, dx = dy w, dw += dy^T x and db += the sum of dy. */
+/* Ranks that each hold part of a sum, and add neighbours' parts first, get the bits of one rank that holds everything.
+ * The results are y = x w^T, dx = dy w, dw += dy^T x and db += sum of dy. */
 TEST(sums_do_not_depend_on_the_ranks) {
     static float y[N * OUT], dx[N * IN], dw[OUT * IN], db[OUT], part[4][N * (IN > OUT ? IN : OUT)];
     static double wanted[4][N * (IN > OUT ? IN : OUT)];

@@ -12,7 +12,7 @@ static const double TOLERANCE = 1e-5;
 
 /* ---- against PyTorch ---- */
 
-/* Under a slow checker only this test runs: the others run the same kernels and would reveal nothing new. The offset
+/* Under a slow checker only this test runs; the others run the same kernels and would reveal nothing new. The offset
  * lets the checker detect accesses before and after a tensor. */
 
 static void golden(void **state) {
@@ -40,8 +40,7 @@ static void golden(void **state) {
 static double scalar(instance *t) {
     if (t->count[STATS]) assert_ok(t->device->ops->fill(t->device, t->place[STATS], 0, LOSS_STATS));
     instance_forward(t);
-    if (t->count[LABELS]) { /* from p: the f32 sum of all losses is too coarse for this difference
-                             */
+    if (t->count[LABELS]) { /* from p, because the f32 sum of all losses is too coarse for this difference */
         instance_read(t, Y);
         const size_t classes = (size_t)t->c->arg[1];
         const double smoothing = t->c->arg[2] / 100.0;
@@ -79,7 +78,7 @@ static double difference(instance *t, tensor input, size_t i) {
 }
 
 static void check_gradient(instance *t, tensor input, tensor gradient) {
-    /* The difference of two f32 results has fewer correct digits than each of them. */
+    /* The difference between two f32 results has fewer correct digits than either of them. */
     const double tolerance = 10 * TOLERANCE;
     size_t count = t->count[gradient], checks = t->count[Y] > 20000 ? 3 : 12;
     double rms = root_mean_square(t->host[gradient], count);
@@ -168,7 +167,7 @@ static void check_offsets(const instance *want) {
     check_same(&t, want, 1, "5 elements into its memory");
 }
 
-/* With `add`, new values are added to dw and db, and always to stats; the other outputs are overwritten. */
+/* With `add`, new values are added to dw and db. They are always added to stats; all other outputs are overwritten. */
 static void check_adds_up(const instance *want) {
     instance t;
     instance_open(&t, want->device, want->c, 1);
@@ -178,7 +177,7 @@ static void check_adds_up(const instance *want) {
     check_same(&t, want, 2, "a second time");
 }
 
-/* A first layer, which needs no dx. */
+/* The operator as the first layer, which needs no dx. */
 static void check_without_dx(const instance *want) {
     instance t;
     instance_open(&t, want->device, want->c, 3);

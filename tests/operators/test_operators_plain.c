@@ -5,12 +5,12 @@
 
 /* The bound on the difference between two sums of the same m numbers in different orders. An addition rounds up or down
  * by at most u = 2^-24 of the partial sum, so m roundings add up to about sqrt(m) u of it. The partial sum is about as
- * large as a typical element of the tensor: its root mean square. FACTOR covers the rarest elements (seen: 3.1). */
+ * large as a typical element of the tensor (the root mean square). FACTOR covers the rarest elements (seen: 3.1). */
 static const double FACTOR = 8;
 
 static void check_beside_plain(const instance *t, const instance *want) {
     for (int i = Y; i < TENSORS; i++) {
-        /* the derivatives of tanh and sigmoid are dy times a difference of numbers up to 1: terms as large as dy */
+        /* for tanh and sigmoid, dx is dy times a difference of numbers up to 1, so its terms are as large as dy */
         int like = i == DX && t->op->element_wise ? DY : i;
         double rms = root_mean_square(want->host[like], i == INDEX ? 0 : t->count[like]);
         double summands = t->count[i] ? t->op->summands(t->c->arg, (tensor)i) : 0;
@@ -64,7 +64,7 @@ TEST(like_plain_without_a_case) {
         assert_ok(ops->add(all[d], b, a, b, N));
         assert_ok(ops->read(all[d], got[1], b, sizeof x));
         if (d == 0) memcpy(want, got, sizeof got);
-        for (size_t i = 0; i < N; i++) { /* a sum of two terms: a product and the shift, plus one more */
+        for (size_t i = 0; i < N; i++) { /* sums of two terms (a product and the shift) and of three */
             assert_near(got[0][i], want[0][i], FACTOR * sqrt(2) * 0x1p-24, 0);
             assert_near(got[1][i], want[1][i], FACTOR * sqrt(3) * 0x1p-24, 0);
         }

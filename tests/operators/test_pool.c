@@ -14,7 +14,7 @@ typedef struct counts {
     int slow; /* the index of a slow part; -1: none */
 } counts;
 
-/* Which thread has which number in the pool; a thread has at most one number. */
+/* Which thread has which number in the pool: no thread may have two. */
 enum { MOST_THREADS = 5 };
 
 typedef struct numbers {
@@ -60,7 +60,7 @@ TEST(every_part_once) {
         run(pool, MOST_PARTS, -1);
         for (int parts = 2; parts <= 7; parts++)
             run(pool, parts, parts - 1); /* the caller must wait, and sleeps */
-        sleep_ms(5);                     /* now most threads sleep; those still awake receive a wake-up too */
+        sleep_ms(5);                     /* now most threads sleep; threads still awake are woken too */
         run(pool, 2 * threads, -1);
         gs_pool_free(pool);
     }
@@ -101,8 +101,8 @@ static gs_status note_job(void *context, const gs_job *job) {
     return job->unit == d->fails ? gs_fail(GS_E_FILE, "job %d fails", job->unit) : GS_OK;
 }
 
-/* Jobs run in order, even with a full queue or without a thread. After a job fails none runs, and its message reaches
- * the owner. */
+/* Jobs run in order, even with a full queue or without a thread. After a job has failed, none runs, and the failed
+ * job's message reaches the owner. */
 TEST(jobs_in_order) {
     enum { JOBS = 50, FAILS = 20 };
     for (int room = 0; room < 10; room += 3) {

@@ -3,8 +3,8 @@
 #include "tests/support/on_devices.h"
 #include "tests/support/operators.h"
 
-/* 16-bit operators (gs_precision) on every device return what f32 operators return for rounded inputs: results as close
- * to f32 as the rounding allows (to_the_nearest in test_product16.c), but not equal to f32. */
+/* On every device, 16-bit operators (gs_precision) return what f32 operators return for rounded inputs. Such results
+ * are as close to f32's as the rounding allows (to_the_nearest in test_product16.c), but not equal to them. */
 
 /* As in test_operators.c: the difference allowed in f32, relative to |wanted| + root mean square. */
 static const double TOLERANCE = 1e-5;
@@ -88,7 +88,7 @@ static void like_f32_of_rounded(void **state) {
         }
 }
 
-/* The largest difference between 16-bit and f32 gradients; where only backward rounds, for the same y. */
+/* The largest difference between 16-bit and f32 gradients. If only backward rounds, both are for the same y. */
 static double off_f32(gs_device *d, const operator_case *c, gs_precision p) {
     static const tensor gradients[] = {DX, DW};
     instance want, t;
@@ -193,7 +193,7 @@ static void check_attention(const instance *t, tensor which, const double *want,
     for (size_t k = 0; k < t->count[which]; k++) squares += want[k] * want[k];
     const double rms = sqrt(squares / (double)t->count[which]);
     for (size_t k = 0; k < t->count[which]; k++) {
-        /* in f16, p below 2^-14 is rounded to a multiple of 2^-24: an error of at most 2^-25 per token */
+        /* in f16, p < 2^-14 is rounded to a multiple of 2^-24, which adds an error of at most 2^-25 per token */
         const double allowed = off[k] + 2 * TOLERANCE * (fabs(want[k]) + rms) +
                                (p == GS_PRECISION_F16 ? ldexp(t->c->arg[1], -24) : 0);
         if (!(fabs((double)t->host[which][k] - want[k]) <= allowed))

@@ -7,7 +7,7 @@
 #include <math.h>
 
 /* Products of matrices rounded to 16 bits (cpu/product16.h), with every instruction set of this processor. The
- * reference is a product in double of values that a second formula, below, rounds. */
+ * reference is a product, in double, of values rounded by a second formula (rounded, below). */
 
 #if defined(__x86_64__) /* a build contains the versions whose GS_HAS_ISA_... the Makefile defines */
 void gs_cpu_product16_v3(const gs_product16 *, float *);
@@ -47,8 +47,8 @@ static int ways_of(way out[MOST_WAYS]) {
 
 /* ---- rounding ---- */
 
-/* The unit in the last place is 2^(exponent - fraction), but never smaller than that of the smallest normal number.
- * Values of 2^top and above become infinite. */
+/* The unit in the last place is 2^(exponent - fraction), but at least that of the smallest normal number. Values of
+ * 2^top and above become infinite. */
 static double rounded(gs_precision precision, double x) {
     const int fraction = precision == GS_PRECISION_BF16 ? 7 : 10,
               lowest = precision == GS_PRECISION_BF16 ? -126 : -14,
@@ -116,7 +116,7 @@ static gs_lines lines_of(const float *values, int across, int depth, bool deep, 
     assert_non_null(*table);
     for (int l = 0; l < lines; l++) {
         const int place =
-            listed ? (l * 7 + 3) % lines : l; /* if 7 divides `lines`, some lines share an address */
+            listed ? (l * 7 + 3) % lines : l; /* not if 7 divides `lines`, as some would coincide */
         (*table)[l] = (size_t)(lines % 7 == 0 && listed ? lines - 1 - l : place) * (size_t)gap;
         for (int e = 0; e < length; e++)
             (*memory)[(*table)[l] + (size_t)e] = deep ? values[l * depth + e] : values[e * depth + l];
@@ -282,7 +282,7 @@ TEST(not_finite_and_tiny) {
     }
 }
 
-/* The instruction flushes a subnormal sum to 0, while float arithmetic keeps it. The header allows both. */
+/* The bf16 instruction flushes a subnormal sum to 0, while float arithmetic keeps it. The header allows both. */
 TEST(a_sum_below_the_normal_numbers) {
     way ways[MOST_WAYS];
     const int count = ways_of(ways);

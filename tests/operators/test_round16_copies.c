@@ -81,7 +81,7 @@ static outputs convolve(const gs_conv2d_sizes *s, size_t n, gs_mem x, gs_mem w, 
     return o;
 }
 
-/* The reference is f32 on the same numbers, which copies nothing. */
+/* The reference is f32 precision on the same numbers, where nothing is copied. */
 static void check_convolution(const gs_conv2d_sizes *s, size_t n, bool relu) {
     const size_t of_x = n * gs_conv2d_x(s), of_y = n * gs_conv2d_y(s, NULL);
     const gs_mem x = drawn(of_x, 1), w = drawn(gs_conv2d_w(s), 2), dy = drawn(of_y, 3),

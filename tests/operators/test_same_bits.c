@@ -40,9 +40,9 @@ static gs_mem values(gs_device *d, uint32_t salt) {
 
 enum { ARRAYS = 2 + GS_OPTIMIZER_VECTORS };
 
-/* Two updates of `count` parameters by one optimiser; out: the weights, the gradients and its vectors, with the
- * elements before and after them. Vectors begin with all combinations of signs, since squares are not below 0. A
- * `whole` one updates only a model's tensors: lamb's operator is called here, lars has sgd's. */
+/* Two updates of `count` parameters by one optimiser. out: weights, gradients and the optimiser's vectors, with the
+ * elements around them. Some initial values of each vector are made non-negative, as vectors of squares are. `whole`
+ * optimisers update only tensors of a model, so lamb's operator is called directly; lars has sgd's. */
 static void update_twice(gs_device *d, const gs_optimizer_ops *ops, size_t count, const float rate[4],
                          float out[ARRAYS][BEFORE + MOST]) {
     const gs_mem w = values(d, 1), dw = values(d, 2);
@@ -125,7 +125,7 @@ TEST(operators_that_all_repeat) {
     }
 }
 
-/* Other kernels of a device: one float per work-item, and other vector lengths. */
+/* Also with the kernels for other devices: one float per work-item, and other vector lengths. */
 TEST(with_all_tiles) {
     static const char *const tiles[] = {"gpu", "cpu4", "cpu8"};
     gs_test_need_opencl();

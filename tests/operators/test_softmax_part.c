@@ -20,7 +20,7 @@ static void whole_loss(gs_device *d, const float *x, const int32_t *labels, floa
     assert_ok(d->ops->read(d, out->dx, p, sizeof out->dx));
 }
 
-/* Computes the parts of all ranks in order; the caller sums them. leaves: those of all ranks. */
+/* Computes the parts of all ranks, in rank order, and adds them up. leaves: their number over all ranks. */
 static void loss_of_ranks(gs_device *d, const float *x, const int32_t *labels, float smoothing, int ranks,
                           int leaves, loss *out) {
     static float part[N * CLASSES], sums[3 * N], one[3 * N];
@@ -63,7 +63,7 @@ static void logits(float *x, int32_t *labels) {
     for (size_t i = 0; i < N * CLASSES; i++) x[i] = 4 * test_value(i, 7);
     for (int i = 0; i < N; i++) labels[i] = i * 17 % CLASSES;
     x[3 * CLASSES + labels[3]] = 50; /* the right class, by far the largest */
-    for (int i = 4; i < 7; i++) {    /* the largest value occurs on two ranks: the first counts */
+    for (int i = 4; i < 7; i++) {    /* the largest value occurs on two ranks; the first one counts */
         x[i * CLASSES + 1] = x[i * CLASSES + 40] = 30;
         labels[i] = i % 2 ? 1 : 40;
     }

@@ -80,7 +80,7 @@ static void softmax_extremes_on(gs_device *d) {
     assert_ok(d->ops->read(d, sums, stats, sizeof sums));
     for (int i = 0; i < 12; i++) assert_near(got[i], want_p[i], 1e-7, 1e-6);
     assert_near(sums[GS_STAT_LOSS], 1000 + log(3), 0, 1e-6);
-    /* With smoothed labels every class counts, even where p is 0: means of -log p are 1000, 1000, log(3), 20000 / 3. */
+    /* With smoothed labels all classes count, even if p is 0: the means of -log p are 1000, 1000, log(3), 20000 / 3. */
     assert_ok(d->ops->fill(d, stats, 0, LOSS_STATS));
     assert_ok(d->ops->softmax_cross_entropy_forward(d, p, stats, from, to, 4, 3, 0.25f));
     assert_ok(d->ops->read(d, sums, stats, sizeof sums));

@@ -61,7 +61,7 @@ static void special_values_on(gs_device *d) {
                               FLT_MIN, FLT_MAX, -FLT_MAX, 20,        -1e30f,       NAN};
     static const float want[] = {0, -0.0f, 1, -1, FLT_TRUE_MIN, -FLT_TRUE_MIN, FLT_MIN, 1, -1, 1, -1, NAN};
     enum { N = sizeof x / sizeof *x };
-    for (size_t first = 0; first < N; first++) { /* each also comes first, and alone at the end */
+    for (size_t first = 0; first < N; first++) { /* so that each value comes first, and the last one alone */
         float y[N];
         forward(d, y, x + first, N - first);
         for (size_t k = first; k < N; k++)

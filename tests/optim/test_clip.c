@@ -13,7 +13,7 @@ enum { MOST = 9000, BEFORE = 3 /* elements before the array, so that it is not a
 
 static float host[BEFORE + MOST];
 
-/* Values with all 24 bits and magnitudes between 2^-exponents and 1; every ninth is zero, subnormal or next to a
+/* Values that use all 24 bits, of magnitudes 2^-exponents to 1; every ninth is zero, subnormal or next to a
  * subnormal. */
 static void fill(int exponents, float times) {
     static const float ends[] = {0, -0.0f, FLT_TRUE_MIN, -3 * FLT_TRUE_MIN, FLT_MIN, -0.7f * FLT_MIN};
@@ -84,7 +84,7 @@ TEST(any_number_of_threads) {
     }
 }
 
-/* Sums of parts add up to the sum of the whole if all use the largest `top` of any part. */
+/* The sums of the parts add up to that of the whole if every part uses the largest `top` of all. */
 TEST(parts_add_up) {
     fill(12, 1);
     host[BEFORE + 200] = 1000; /* in the second part */
@@ -115,7 +115,7 @@ TEST(not_finite) {
         host[BEFORE + 3] = -NAN;
         s = squares_on(d, 100, 0);
         assert_true(isnan(gs_norm_of(&s)));
-        s = squares_on(d, 3, 0); /* before it */
+        s = squares_on(d, 3, 0); /* of the elements before it */
         assert_true(isfinite(gs_norm_of(&s)));
     }
 }
@@ -126,7 +126,7 @@ TEST(not_finite) {
 
 static gs_settings settings_for(const char *devices) {
     gs_settings s = gs_test_settings("%s --batch 333", devices);
-    s.clip = 0.5f; /* clips most of the first steps, but not the later ones */
+    s.clip = 0.5f; /* clips most of the first steps, but no later ones */
     return s;
 }
 

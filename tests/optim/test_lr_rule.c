@@ -14,7 +14,7 @@ TEST(formula) {
     assert_near(gs_lr_scaled(GS_LR_SQRT, 0.1, 32, 128), 0.05, 0, 1e-15);
 }
 
-/* 6000 samples in batches of 333 are 19 steps; 1.5 epochs of them are 28.5. */
+/* 6000 samples in batches of 333 are 19 steps, so 1.5 epochs are 28.5. */
 TEST(warm_up) {
     gs_lr_plan p = gs_lr_plan_of(GS_LR_LINEAR, 0.05, 333, 128, 1.5, 19);
     assert_near(p.warmup, 28.5, 0, 0);

@@ -66,7 +66,7 @@ TEST(warm_up_without_a_rule) {
     check_rates(&c, part, 4);
 }
 
-/* A schedule starts where the rule's warm-up ends; until then the rule's rate is used unchanged, bit for bit. */
+/* A schedule starts where the rule's warm-up ends; until then the rates are exactly the rule's, bit for bit. */
 TEST(behind_a_rule) {
     gs_lr_rates c = course("cosine", 1, 0, 0, 12);
     c.plan = gs_lr_plan_of(GS_LR_LINEAR, 0.25, 512, 128, 2, 2);
@@ -159,7 +159,7 @@ static void record_epochs(gs_worker *w) {
     epoch_rates[w->step - 1] = w->optimizer->lr;
 }
 
-/* Without --steps the schedule ends with the last epoch; the epochs of a warm-up are converted to steps. */
+/* Without --steps, the schedule ends with the last epoch; a warm-up in epochs is converted to steps. */
 TEST(epochs_end_it) {
     gs_settings s = gs_test_with(settings_for("cpu", "linear"), "--warmup 1");
     s.test_hook = record_epochs;
@@ -197,7 +197,7 @@ TEST(all_ways_follow) {
             assert_near(gs_test_difference(&one, &r), 0, 2e-6, 0);
         }
         const gs_settings off =
-            gs_test_with(s, c ? "--warmup 1.152631" : "--warmup-steps 4"); /* one step more */
+            gs_test_with(s, c ? "--warmup 1.152631" : "--warmup-steps 4"); /* longer by one step */
         const gs_result later = gs_test_train(&off);
         assert_true(gs_test_difference(&one, &later) > 1e-3);
     }

@@ -19,7 +19,7 @@ typedef struct updates {
     const gs_optimizer_ops *ops;
     int in, out;
     double samples;
-    float lr, beta1, beta2, epsilon, weight_decay; /* beta1, or the momentum */
+    float lr, beta1, beta2, epsilon, weight_decay; /* beta1 is also the momentum */
     float clip;                                    /* if set, gradients grow from step to step */
 } updates;
 
@@ -75,7 +75,7 @@ static void check_values(gs_device *d, const updates *u, const char *tensor, gs_
     golden_check(u->file, u->name, tensor, x, count, TOLERANCE, d->name);
 }
 
-/* Updates all parameters at once, or in two parts that are divided inside a vector. */
+/* Updates all parameters at once, or in two parts whose boundary is inside a vector. */
 static void update(gs_optimizer *o, double samples, bool parts) {
     size_t count = o->model->params, cut = count / 3;
     if (!parts) {
@@ -134,7 +134,7 @@ TEST(as_pytorch) {
 
 enum { N = 19 /* full vectors and a remainder */ };
 
-/* A value that a decay by 0.9 takes just below FLT_MIN, or leaves just above it. */
+/* A value that, multiplied by 0.9, is just below FLT_MIN or just above it. */
 static float near_the_end(int i) {
     return (i % 2 ? -1.0f : 1.0f) * FLT_MIN * (i % 3 ? 1.05f : 1.25f);
 }
@@ -187,8 +187,8 @@ static gs_settings settings_for(const gs_optimizer_ops *ops, const char *devices
     return s;
 }
 
-/* N workers compared with one. The tolerance is loose because the square root of tiny values, such as squared gradients
- * of rarely used weights, magnifies rounding errors. */
+/* N workers compared with one. The tolerance is loose because square roots of tiny values, such as squared gradients of
+ * rarely used weights, magnify rounding errors. */
 TEST(several_workers) {
     gs_test_need_whole();
     for (int i = 0; all[i]; i++) {

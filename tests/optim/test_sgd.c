@@ -1,4 +1,4 @@
-/* Compares the optimiser's step, which has no backward, with PyTorch's, on every device and in the plain loop. */
+/* Compares sgd_update, an operator without backward, with PyTorch's step, on every device and in the plain loop. */
 #include <float.h>
 #include <math.h>
 #include "tests/support/on_devices.h"

@@ -27,7 +27,7 @@ TEST(a_log_is_read) {
     const gs_logged_trace *t = &log.trace;
     assert_int_equal(t->bars, 3);
     assert_int_equal(t->events, 7);
-    assert_has(t->text + t->event[0].at, "process_name"); /* it precedes all events with a time */
+    assert_has(t->text + t->event[0].at, "process_name"); /* this name precedes all events that have a time */
     for (size_t i = 1; i < t->events; i++) assert_true(t->event[i].time >= t->event[i - 1].time);
     assert_true(t->event[6].is_bar);
     assert_near(t->event[6].time, 20, 0, 0);
@@ -108,7 +108,7 @@ TEST(damage_is_told) {
     assert_int_equal(log.steps.rows, 1);
     gs_logged_free(&log);
 
-    /* a 0 does not end a line: the next line is not lost, and the one with the 0 does not count as empty */
+    /* a 0 does not end a line: no later line is lost, and the line with the 0 does not count as empty */
     static const char zeros[] =
         "{\"kind\":\"step\",\"step\":1}\n{\"kind\":\"st\0ep\"}\n{\"kind\":\"step\",\"step\":3}\n"
         "\0{\"kind\":\"step\"}\n{\"kind\":\"step\",\"step\":5}\n";

@@ -76,8 +76,8 @@ TEST(the_page_needs_no_network) {
     assert_null(strstr(text, "{{"));
 }
 
-/* The sample counts are summed too, as elements of the last chunk. Each worker's values before the sum, and the values
- * of all after it, match what `gradsum train` reports for its first step. */
+/* The sample counts are summed too, as elements of the last chunk. Each worker's values before the sum, and the sums
+ * after it, match what `gradsum train` reports for its first step. */
 TEST(the_gradients_are_those_of_a_real_step) {
     cJSON *data, *line = NULL;
     page("--workers 3 --batch 32 --sync tree", &data);
@@ -98,7 +98,7 @@ TEST(the_gradients_are_those_of_a_real_step) {
     cJSON_Delete(line);
 }
 
-/* For all schemes, messages match the counts, and at the end all workers hold the same row. */
+/* For all schemes, the messages on the page match the counts, and at the end all workers hold the same row. */
 TEST(every_scheme_is_in_it) {
     const gs_sync_scheme *counted_by_formula[32];
     int count = 0;

@@ -26,7 +26,7 @@ TEST(what_is_no_log_is_refused) {
                   folder, folder);
 }
 
-/* A page replaces neither a file of its log nor any other file that is not a page, under any name. */
+/* A page never replaces a file of its log, whatever that file is called, nor any other file that is not a page. */
 TEST(a_page_replaces_no_file_of_its_log) {
     const char *folder = gs_made_log();
     assert_prints(2, "and the name says .json", "report %s/ -o %s/./run.json", folder, folder);
@@ -155,7 +155,7 @@ static void write_long(const char *folder, int steps) {
     fclose(f);
 }
 
-/* A peak in one step of 10,000 is kept, and means equal those of the steps. */
+/* When 10,000 steps are thinned, a single step's peak is kept, and the means are right. */
 TEST(much_is_thinned_and_extremes_stay) {
     const char *folder = gs_made_log();
     cJSON *data;
@@ -195,7 +195,7 @@ TEST(the_largest_page_is_small) {
     assert_int_equal(cJSON_GetArraySize(gs_test_field(last, "events")), 250);
     assert_int_equal(gs_test_field(last, "all")->valueint, 4000);
 
-    for (char *x = events; (x = strstr(x, "\"X\"")); x++) x[1] = 'C'; /* memory samples */
+    for (char *x = events; (x = strstr(x, "\"X\"")); x++) x[1] = 'C'; /* into memory samples */
     GS_MADE_TEXT(folder, "trace.json", events);
     page_of(folder, command, &data, NULL);
     last = gs_test_field(cJSON_GetArrayItem(gs_test_field(data, "runs"), 63), "trace");

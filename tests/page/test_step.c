@@ -68,7 +68,7 @@ TEST(a_ring_of_three) {
     if (strcmp(output, wanted) != 0) fail_msg("it shows:\n%s\nwanted:\n%s", output, wanted);
 }
 
-/* Both exchanges of allreduce, once with chunks of unequal length: all messages are as long as the longest. */
+/* Both exchanges of allreduce. With chunks of unequal length, all messages are as long as the longest. */
 TEST(an_all_reduce_in_16_bits) {
     static const char wanted[] = "round 1 of 2\n"
                                  "  0 -> 1: b  0 -> 2: c  1 -> 0: a  1 -> 2: c  2 -> 0: a  2 -> 1: b\n"
@@ -93,7 +93,7 @@ TEST(an_all_reduce_in_16_bits) {
     assert_has(output, "chunks  a = 0..2  b = 3..5  c = 6\n", wanted);
 }
 
-/* The cells follow from the parts, so showing them twice gives the same. */
+/* Cells follow from the recorded parts, so a record that is shown twice looks the same. */
 TEST(it_shows_the_same_again) {
     for (int i = 0; gs_sync_schemes()[i]; i++) {
         if (gs_sync_schemes()[i] == &gs_sync_auto) continue; /* auto measures */
@@ -105,8 +105,8 @@ TEST(it_shows_the_same_again) {
 
 /* ---- the record ---- */
 
-/* Checks that the parts are in order and without gaps; returns how many elements they cover. all: how many workers each
- * part must be the sum of; 0: any. */
+/* Checks that the parts are in order and without gaps; returns how many elements they cover. If `all` is not 0, each
+ * part must be the sum over this many workers. */
 static size_t check_parts(const gs_step_event *e, int all) {
     size_t count = 0;
     assert_true(e->count > 0);
@@ -171,7 +171,7 @@ TEST(the_record_has_every_message) {
             check_record(gs_sync_schemes()[i], workers, 12, GS_WIRE_BF16);
         }
     }
-    check_record(&gs_sync_ring, 11, 22, GS_WIRE_F16); /* the most workers whose sum f16 holds */
+    check_record(&gs_sync_ring, 11, 22, GS_WIRE_F16); /* f16 can hold the sum of at most 11 */
     assert_prints(0, "chosen by auto: ", "step --sync auto --no-pause");
     assert_prints(0, "chosen by auto: ", "step --sync auto --wire bf16 --no-pause");
 }

@@ -113,7 +113,7 @@ TEST(zero_3_gathers_what_it_needs) {
         for (int k = 0; k < i && s[i].row >= GS_ROW_WEIGHTS; k++)
             if (s[i].worker == s[k].worker && s[i].row == s[k].row)
                 assert_true(s[i].start >= s[k].end || s[k].start >= s[i].end);
-    const double odd = 4.0 * 3 * units; /* if a unit has an odd number of floats, one of them is not sent */
+    const double odd = 4.0 * 3 * units; /* in a unit with an odd number of floats, one is not sent */
     assert_true(gs_test_number(o, "measured") <= gs_test_number(o, "formula"));
     assert_true(gs_test_number(o, "measured") >= gs_test_number(o, "formula") - odd);
 }
@@ -146,7 +146,8 @@ TEST(a_group_divides_tokens) {
         const int n = spans_of(o, s);
         for (int i = 0; i < n; i++)
             if (s[i].kind == GS_SPAN_TP_CALL && s[i].worker == 1) acts[s[i].index]++;
-        /* two pairs, the table, the last layer: 3, 1 or 2 gathers each; a norm with a fixed order has 4 more */
+        /* gathers: 3 for each of 2 pairs, 1 for the table, 2 for the last layer, 1 for positions; 4 for each exact
+         * norm */
         const int passes = exact ? 4 : 1; /* with --exact, one pass for each sample */
         assert_int_equal(acts[GS_TENSOR_ALL_GATHER], passes * (2 * 3 + 1 + 2 + 1 + (exact ? 3 * 4 : 0)));
         assert_int_equal(acts[GS_TENSOR_REDUCE_SCATTER], exact ? 0 : 2 * 2 + 1 + 1);

@@ -42,7 +42,7 @@ static void in_a_group_on(gs_device *d, gs_precision p) {
         const char *model, *wanted;
         const gs_shape *in;
         gs_tensor_group group;
-        bool sums; /* whether some are computed in a separate buffer */
+        bool sums; /* whether a separate buffer holds some of the sums */
     } cases[] = {
         {tied, ALL_HALVES, &tokens, {.size = 2, .outputs = true}, true},
         {tied, "---ybx-ybx-ybx-ybx--", &tokens, {.size = 2, .outputs = true, .sequence = true}, false},
@@ -66,8 +66,8 @@ TEST_AROUND(in_a_group, gs_test_to_f32, gs_test_to_f32) {
     gs_test_on_each_with_16_bits(in_a_group_on);
 }
 
-/* For every cut, layers are stored as in the whole model, unless neighbouring stages accept only f32. Fusion is off,
- * since a cut may separate two layers that would be fused. */
+/* For every cut, layers are stored as in the whole model, except where a neighbouring stage accepts only f32. Fusion is
+ * off, because a cut may separate two layers that would be fused. */
 static void in_stages_on(gs_device *d, gs_precision p) {
     char whole[64] = "";
     (void)p;
@@ -143,7 +143,7 @@ static double activations_of(const gs_result *r) {
     return r->worker[0].memory[GS_ON_DEVICE].bytes[GS_MEMORY_ACTIVATIONS];
 }
 
-/* A group differs from f32 no more than one worker does, with less memory. */
+/* A group's results are as close to f32 as one worker's, and it needs less memory. */
 TEST(groups_are_near_f32) {
     static const char *const models[] = {IMAGES, tied, NARROWS};
     gs_test_need_opencl();
@@ -197,8 +197,8 @@ static double foreseen(const gs_settings *run, size_t batch) {
     return cost.sent;
 }
 
-/* The counted bytes, the layout's plan, and the formula agree: 4 or 2 bytes per number sent to the next stage, which
- * for IMAGES, before layer 3, are 4 x 14 x 14 numbers. */
+/* The counted bytes, the layout's plan, and the formula agree: 4 or 2 bytes for each number sent to the next stage. For
+ * IMAGES, cut before layer 3, those are 4 x 14 x 14 numbers. */
 TEST(bytes_are_halved) {
     enum { NUMBERS = 4 * 14 * 14 };
     static const struct {

@@ -54,7 +54,7 @@ TEST(what_is_no_layout_is_told) {
     }
 }
 
-/* The ranks of a tensor group are neighbours, then come replicas; each coordinate has exactly one rank. */
+/* The ranks of a tensor group are consecutive, then come replicas; each coordinate has exactly one rank. */
 TEST(ranks_are_places) {
     const gs_layout l = {3, 2, 4, 0};
     for (int rank = 0; rank < 24; rank++) {
@@ -107,7 +107,7 @@ TEST(it_must_fit_the_workers_and_the_model) {
         assert_prints(2, cases[i].says, "train %s", cases[i].run);
 }
 
-/* Each process detects the mistake itself, so none is reported as lost. */
+/* Each process detects the mistake by itself, so no process is reported as lost. */
 TEST(bad_use_is_told_on_every_rank) {
     static const struct {
         int ranks;
@@ -132,7 +132,7 @@ TEST(bad_use_is_told_on_every_rank) {
     }
 }
 
-/* A run's report of its gradient sums matches its layout. */
+/* What a run reports about its gradient sums matches its layout. */
 TEST(sums_are_as_the_layout_has_them) {
     static const struct {
         const char *run, *says;
@@ -157,7 +157,7 @@ TEST(sums_are_as_the_layout_has_them) {
     }
 }
 
-/* Nothing is truncated, and a worker's share of the weights is that of its stage. */
+/* The report is not truncated; a worker's share of the weights refers to those of its stage. */
 TEST(what_tensor_says_is_whole) {
     static const char RUN[] = "train --model \"flatten, linear 24, relu, linear 10\" --batch 8 --steps 1 "
                               "--devices cpu,cpu";

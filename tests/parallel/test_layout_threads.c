@@ -1,4 +1,4 @@
-/* Which of a layout's calls run in the background: the prediction says so exactly where training uses a thread. */
+/* Which of a layout's calls run in the background: the prediction assumes this exactly where training uses a thread. */
 #include "tests/support/devices.h"
 #include "tests/support/tiny_set.h"
 #include "tests/support/training.h"
@@ -35,7 +35,7 @@ static counted of_a_run(const gs_settings *settings) {
     return c;
 }
 
-/* The same counts in the dry run that a prediction adds up. */
+/* The same counts, in the dry run from which the prediction is made. */
 static counted of_the_prediction(const gs_settings *s) {
     gs_memory_plan memory;
     gs_model *plan;
@@ -87,7 +87,7 @@ TEST(a_thread_beside_layers_is_predicted_where_a_run_has_it) {
     agree(plain, "cl,cl", "dp2,zero3", GS_BATCH_NORM_GLOBAL, false);
 }
 
-/* A background call is measured as in a run: in such a thread, alone, and only once. */
+/* A background call is measured as it runs: in such a thread, alone, and only once. */
 TEST(a_call_of_a_thread_is_measured_by_itself) {
     gs_settings s = gs_settings_default();
     gs_layout_plan plan;

@@ -1,5 +1,5 @@
-/* With --exact, any division of the work gives one worker's weights, bit for bit, and its losses. `make test` tries the
- * first layouts of each model, and `make test-layouts` 200 generated ones too. */
+/* With --exact, any division of the work gives the same losses and weights as one worker, bit for bit. `make test`
+ * tries the first layouts of each model, and `make test-layouts` 200 generated ones too. */
 #include "tests/support/draw.h"
 #include "tests/support/some_text.h"
 #include "tests/support/tiny_set.h"
@@ -101,7 +101,7 @@ static bool draw_layout(draw *d, int model, layout *l) {
 
 /* ---- one hash ---- */
 
-/* The part of a run's output that must not change: the hash, and the epoch's losses, up to the speed. */
+/* The part of a run's output that must not change: the hash, and the epoch's line up to its speed. */
 static char *result_of(const char *command) {
     const char *output = gs_test_output(0, "%s", command), *hash = strstr(output, "sha256 "),
                *loss = strstr(output, "train loss "), *end = loss ? strstr(loss, "/s\n") : NULL;

@@ -15,7 +15,7 @@ typedef struct layout {
     int stages;
     const char *schedule;
     int micro_batches;
-    double least; /* the smallest bubble in virtual time for any stage times; 0: the formula's */
+    double least; /* the minimum over all stage times of the bubble in virtual time; 0: the formula's */
 } layout;
 
 static gs_settings with_layout(gs_settings s, const layout *l) {
@@ -47,9 +47,9 @@ TEST(every_schedule_gives_the_weights_of_one_worker) {
         assert_true(r.bubble.measured > 0 && r.bubble.measured < 1);
         gs_test_near(r.bubble.fill + r.bubble.unequal + r.bubble.rest, r.bubble.measured, 1e-9, 0,
                      "the parts of the bubble", __FILE__, __LINE__);
-        /* Equal stages wait least, unless there are few micro-batches for how far ahead the first stages may run: with
-         * 2 micro-batches, 3 stages that take 2, 2 and 1 have a bubble of 4/9, equal ones of 1/2. The minima for such
-         * layouts come from a search over stage times. */
+        /* Equal stages wait least, unless the first stages may run ahead by more micro-batches than there are: with 2
+         * of them, 3 stages that take 2, 2 and 1 have a bubble of 4/9, but equal stages of 1/2. Minima for such layouts
+         * come from a search over stage times. */
         const double least = layouts[i].least > 0 ? layouts[i].least : r.bubble.formula;
         if (r.bubble.virtual_time < least - 1e-9)
             fail_msg("%s, %d stages: %g in virtual time, the minimum is %g",
@@ -60,7 +60,8 @@ TEST(every_schedule_gives_the_weights_of_one_worker) {
     }
 }
 
-/* Micro-batches are those of --accumulate: if only layers are divided, the bits are the same even without --exact. */
+/* Micro-batches are the passes of --accumulate: if only layers are divided, the bits are the same even without
+ * --exact. */
 TEST(micro_batches_are_passes) {
     gs_settings s = gs_test_settings("cpu --accumulate 6 --clip 0.5");
     gs_result one = gs_test_train(&s);
@@ -157,8 +158,8 @@ static double held(const gs_result *r, int worker, gs_memory_kind kind) {
     return r->worker[worker].memory[GS_ON_DEVICE].bytes[kind] / sizeof(float);
 }
 
-/* The first stage holds 156 of lenet's parameters (conv 6@5x5) and the second the rest; with zero1 a worker holds half
- * of its stage's vectors. An allocation takes up to SLACK extra floats. Weights are gathered at the end. */
+/* The first stage holds 156 of lenet's parameters (conv 6@5x5), the second the rest; with zero1 a worker holds half of
+ * its stage's vectors. An allocation takes up to SLACK extra floats. At the end a worker also holds all weights. */
 TEST(each_holds_its_own) {
     enum { FIRST = 156, SLACK = 32 };
     static const char *const layouts[] = {"dp2,pp2", "dp2,pp2,zero1"};
@@ -178,7 +179,7 @@ TEST(each_holds_its_own) {
     }
 }
 
-/* Each stage holds 4 of 8 equal layers, and with zero2 and zero3 also two windows of one layer each. */
+/* Each stage holds 4 of 8 equal layers, and with zero2 and zero3 also two windows, each for one layer. */
 TEST(parts_and_windows_are_less_than_a_stage) {
     enum { LAYER = 64 * 64 + 64 };
     gs_settings s = gs_test_settings(four);
@@ -199,7 +200,7 @@ TEST(parts_and_windows_are_less_than_a_stage) {
     }
 }
 
-/* Without --exact, zero1 changes no bit, since a + b = b + a; zero3 gives the same bits as zero2. */
+/* Without --exact, zero1 changes no bit, because a + b = b + a; zero3 gives the same bits as zero2. */
 TEST(zero_changes_no_bit) {
     static const char *const options[] = {"--clip 0.5", "--optimizer lamb",
                                           "--optimizer lars --precision f16",
@@ -220,7 +221,7 @@ TEST(zero_changes_no_bit) {
 TEST(weights_are_saved_whole) {
     const char *path = gs_test_format("%s/pipeline.safetensors", gs_test_folder());
     const char *before = gs_test_sha256("train --exact --model lenet --epochs 2 --optimizer adam");
-    /* the second epoch uses other stages than the first */
+    /* the second epoch divides the model differently from the first */
     gs_test_sha256("train --exact --model lenet --epochs 1 --optimizer adam " ON_3 "--pipeline 3 --save %s "
                    "--save-state",
                    path);

@@ -1,4 +1,4 @@
-/* Cutting a model into runs of layers (parallel/cut.h), and models that compute only one such run. */
+/* Cutting a model into runs of layers (parallel/cut.h), and models that compute only one of these runs. */
 #include "tests/support/on_devices.h"
 
 #include "parallel/cut.h"
@@ -21,7 +21,7 @@ TEST(runs_are_balanced) {
     cut(four, vector, 1, (int[]){0, 8});
     cut(four, vector, 4, (int[]){0, 3, 5, 7, 8});
     cut("linear 100, linear 100, linear 100, linear 100, dropout 0.5", vector, 2, (int[]){0, 2, 5});
-    /* the second layer costs as much as all others */
+    /* the second layer costs as much as all others together */
     cut("linear 10, linear 1000, linear 10, linear 10", vector, 2, (int[]){0, 2, 4});
     cut("lenet", image, 2, (int[]){0, 3, 12});
     cut("lenet", image, 5, (int[]){0, 3, 7, 9, 11, 12});
@@ -37,7 +37,7 @@ static double most_of(const double *cost, const int *first, int runs) {
     return most;
 }
 
-/* For models of a few layers, no cut beats the one that was found, by FLOPs or by random costs. */
+/* For models of a few layers, no other cut beats the one that was found, whether costs are FLOPs or random numbers. */
 TEST(no_cut_is_better) {
     int first[4];
     double cost[7];
@@ -110,7 +110,7 @@ TEST(tied_layers_are_found) {
 
 /* ---- a stage ---- */
 
-/* The whole model, and its stages in sequence, give the same bits of logits, dx and gradients from the same weights. */
+/* With the same weights, the whole model and its stages in sequence give the same bits of logits, dx and gradients. */
 TEST(stages_compute_what_the_whole_does) {
     static const char *const texts[] = {"lenet",
                                         "conv 3 3x3, relu, max_pool 2, dropout 0.5, conv 4 3x3, tanh, "

@@ -134,7 +134,7 @@ static void assert_few_are_alive(const drawn *d, int stage) {
     int most = p->micro_batches * p->chunks;
     if (d->schedule == &gs_1f1b && p->stages - stage < most) most = p->stages - stage;
     if (d->schedule == &gs_eager && 2 * (p->stages - stage) - 1 < most) most = 2 * (p->stages - stage) - 1;
-    /* if m is a multiple of p, but larger, the first stage holds as many as schedule.h says; later stages hold fewer */
+    /* if m > p is a multiple of p, the first stage holds as many as schedule.h says; later stages hold fewer */
     if (d->schedule == &gs_interleaved && p->micro_batches > p->stages && most >= (p->chunks + 1) * p->stages)
         most = (p->chunks + 1) * p->stages - 1 - 2 * stage;
     if (alive <= most && alive > 0) return;
@@ -169,7 +169,7 @@ TEST(no_schedule_waits_for_ever) {
             explain(&d, -1);
             fail_msg("%s", gs_message());
         }
-        /* Activations and gradients share a direction only between two stages with chunks. */
+        /* Activations and gradients share a direction only if there are just two stages, with several chunks each. */
         if (run.early > 0 && (d.pipeline.stages > 2 || d.pipeline.chunks == 1)) {
             explain(&d, -1);
             fail_msg("%zu messages arrive early", run.early);
@@ -180,7 +180,7 @@ TEST(no_schedule_waits_for_ever) {
 
 /* ---- the bubble ---- */
 
-/* Stages take 1 for forward and 2 for backward; each of v chunks takes a v-th of that. */
+/* Stages take 1 for forward and 2 for backward; each of a stage's v chunks takes a v-th of this. */
 static void assert_bubble(drawn *d) {
     const int p = d->pipeline.stages, m = d->pipeline.micro_batches, v = d->pipeline.chunks;
     double forward[MOST_STAGES * 4], backward[MOST_STAGES * 4], end[MOST_STAGES], busy[MOST_STAGES];
@@ -194,7 +194,7 @@ static void assert_bubble(drawn *d) {
         explain(d, -1);
         fail_msg("the bubble is %g, by the formula %g", run.bubble, wanted);
     }
-    /* the formula from the paper: waiting over work is (p - 1) / m, with chunks a v-th of it */
+    /* the paper's formula: the ratio of waiting to work is (p - 1) / m, divided by v with v chunks */
     gs_test_near(run.took / work - 1, (double)(p - 1) / m / v, 1e-9, 0, "waiting over work", __FILE__,
                  __LINE__);
     gs_test_near(end[0], run.took, 1e-9, 0, "the first stage ends last", __FILE__, __LINE__);
@@ -247,7 +247,7 @@ TEST(virtual_time_by_hand) {
     free_lists(&d);
 }
 
-/* A list sends three times before the other side receives: the third send blocks, and so does everything else. */
+/* A list sends three times before the other side receives: the third send blocks, and then everything does. */
 TEST(a_deadlock_is_told) {
     const gs_pipeline p = {2, 3, 1, GS_TIED_NONE};
     gs_instruction first[] = {{GS_DO_SEND_ACTIVATION, 0, 0, 1},

@@ -62,7 +62,7 @@ TEST(bad_use_is_told) {
                   "--pipeline-schedule interleaved");
 }
 
-/* The division of layers changes no bit, even for a model with layers that draw random numbers. */
+/* Where the layers are divided changes no bit, even for a model with layers that draw random numbers. */
 TEST(the_cut_changes_no_bit) {
     static const char *const cuts[] = {"3", "7", "9", "11", "flops", "measured"};
     static const char run[] =
@@ -79,8 +79,8 @@ TEST(the_cut_changes_no_bit) {
     }
 }
 
-/* Rank 0 measures, and all ranks use its cut: the table of layers, the table of times and the record agree. If this cut
- * is given to another run, it does not measure again. */
+/* Rank 0 measures, and all ranks use its cut: the table of layers, the table of times and the record agree. A run that
+ * is given this cut does not measure again. */
 TEST(a_measured_cut_is_told) {
     static const char *const runs[] = {"train --devices cpu,cpu", "launch -n 2 -- train"};
     for (int i = 0; i < 2; i++) {

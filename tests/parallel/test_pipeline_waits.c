@@ -1,11 +1,11 @@
-/* The causes of waits in pipeline stages (train/strategies/pipeline.c), with made-up times and with a bad schedule. */
+/* Why pipeline stages wait (train/strategies/pipeline.c), with made-up times and with bad schedules. */
 #include "tests/support/training.h"
 
 #include "train/strategies/pipeline.h"
 
 enum { MOST_STAGES = 9 };
 
-/* Analyses passes with these times, in a step that takes `took` (0: as long as equal stages need). */
+/* Analyses passes with these times, in a step that takes `took`; 0 stands for the time that equal stages need. */
 static gs_bubble look(const gs_pipeline_schedule *schedule, const gs_pipeline *p, const double *forward,
                       const double *backward, double took) {
     gs_instructions list[MOST_STAGES];
@@ -40,8 +40,8 @@ TEST(equal_stages_wait_as_the_formula_says) {
             }
 }
 
-/* p = 2, m = 8, and the second stage takes 1.1 times as long. Alone, the stages would compute for 24 and 26.4, and take
- * T_1 = 1 + 8 x 3.3 + 2 = 29.4; with passes of 1.05 and 2.1 T_0 = 9 x 3.15 = 28.35. The step took 30. */
+/* p = 2, m = 8. The stages compute for 24 and 26.4: the second is slower. A step would take T_1 = 1 + 8 x 3.3 + 2 =
+ * 29.4; with equal stages, whose passes take 1.05 and 2.1, T_0 = 9 x 3.15 = 28.35. This step took 30. */
 TEST(a_slow_stage_by_hand) {
     const gs_pipeline p = {2, 8, 1, GS_TIED_NONE};
     const gs_bubble b = look(&gs_1f1b, &p, (double[]){1, 1.1}, (double[]){2, 2.2}, 30);
@@ -63,7 +63,7 @@ static gs_status one_by_one(const gs_pipeline *p, int stage, gs_instructions *ou
     return GS_OK;
 }
 
-/* 1F1B with a stage that runs one micro-batch fewer ahead than it could, and so waits in the middle. */
+/* 1F1B whose stages run one micro-batch fewer ahead than they could, and so wait in the middle. */
 static gs_status too_few_ahead(const gs_pipeline *p, int stage, gs_instructions *out) {
     const int m = p->micro_batches, most = p->stages - 2 - stage, ahead = most < 0 ? 0 : most < m ? most : m;
     for (int k = 0; k < ahead; k++) gs_then_forward(out, p, stage, k, 0);

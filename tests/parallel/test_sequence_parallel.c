@@ -1,4 +1,4 @@
-/* --tensor T --sequence: a group divides tokens where it divides nothing else (parallel/sequence.h). */
+/* --tensor T --sequence: a group divides the tokens where nothing else is divided (parallel/sequence.h). */
 #include <math.h>
 
 #include "layer/memory/recompute.h"
@@ -34,7 +34,7 @@ TEST(the_weights_of_one_worker) {
                              ON_4 "--sequence --layout dp2,tp2,zero3", ON_4 "--sequence --layout pp2,tp2");
 }
 
-/* For any group, with and without --sequence. */
+/* For groups of any size, with and without --sequence. */
 TEST(exact_has_the_bits_of_one_worker) {
     static const char common[] = TEXT "--exact --optimizer adamw --lr 0.01";
     assert_ways_have_the_bits(gs_test_format(common, tied), ON_2 "--sequence --layout tp2",
@@ -67,9 +67,9 @@ static bool of_all(const gs_call *call) {
            call->operation == GS_REDUCE_SCATTER;
 }
 
-/* (T - 1) / T times tensors of tokens x width: a pair replaces its all-reduce by a reduce-scatter and an all-gather,
- * and adds an all-gather; the embedding needs both, or with a shared table only the all-gather. Plus the gradient sums
- * of each layer_norm, the gather of those of positions, and the loss's sums. */
+/* Each call sends (T - 1) / T times a tensor of tokens x width: a pair replaces its all-reduce by a reduce-scatter and
+ * an all-gather, and adds an all-gather; the embedding needs both, or with a shared table only the all-gather. Added to
+ * this are the sums of each layer_norm's gradients, the gather of the positions' gradients, and the loss's sums. */
 TEST(bytes_are_those_of_the_formula) {
     enum { BLOCKS_THERE = 2, WIDTH = 8, TOKENS = 24 * 8, CONTEXT = 8, NORMS = 2 * BLOCKS_THERE + 1 };
     for (int i = 0; i < 4; i++) {
@@ -87,7 +87,7 @@ TEST(bytes_are_those_of_the_formula) {
                      tensors = (10 * BLOCKS_THERE + table + head) * TOKENS * WIDTH;
         const double sent = (n - 1) / n * (tensors + gradients + loss) * sizeof(float);
         for (int r = 0; r < s->tensor; r++) assert_near(t.measured[r], sent, 1e-6 * sent, 0);
-        /* pairs, head, table; two for the loss, one per norm */
+        /* of pairs, of the head and the table; 2 for the loss, 1 per norm */
         assert_near(t.result.tensor.sums, 4 * BLOCKS_THERE + 1 + (table - 1) + 2 + NORMS, 1e-9, 0);
         assert_near(t.result.tensor.gathers, 6 * BLOCKS_THERE + 2 + 1 + 1, 1e-9, 0);
     }
@@ -147,7 +147,7 @@ TEST(layouts_have_it) {
     gs_layout_plan_free(&plan);
 }
 
-/* With --offload the bits are the same as without. */
+/* --offload does not change the bits. */
 TEST(it_goes_with_offload) {
     static const char *const runs[] = {ON_2, ON_2 "--exact", "--devices cl,cl"};
     for (int i = 0; i < (gs_test_has_opencl() ? 3 : 2); i++) {
@@ -178,7 +178,7 @@ TEST(bad_use_is_told) {
                   "train --model \"embedding 155 8, linear 8, layer_norm, linear 16, gelu, linear 8, "
                   "linear 155\" %s --tensor 2 --sequence",
                   on);
-    for (int i = 0; i < 3; i++) /* these would give a worker the outputs of only some tokens */
+    for (int i = 0; i < 3; i++) /* a worker would get the outputs of only some tokens */
         assert_prints(2, "needs all; wanted a last layer tied, or linear that does not end a pair",
                       "train --model \"embedding 155 155, positions, %s\" %s --tensor 2 --sequence",
                       (const char *[]){"linear 16, gelu, linear 155", "linear 16, gelu, linear 155, tanh",

@@ -17,7 +17,7 @@
     "residual (layer_norm, linear 32, gelu, linear 8)), layer_norm, tied"
 #define TEXT "--data text:@ --context 8 --batch 24 --steps 4 --model '" BLOCKS "' "
 
-/* Separate (not tied) outputs: 43 words, which no group here divides evenly. */
+/* A separate, not tied, output layer for 43 words, which no group here divides evenly. */
 #define WORDS                                                                                                \
     "--model 'embedding 43 8, positions, residual (layer_norm, linear 16, gelu, linear 8), layer_norm, "     \
     "linear 43' "
@@ -55,8 +55,8 @@ TEST(with_batch_norm) {
         ON_2 "--tensor 2", ON_4 "--tensor 2");
 }
 
-/* Pairs of convolutions: with a pooling, with a bias that counts once, and in blocks with a batch_norm in between. 5
- * channels, and 10, which 2 and 3 ranks divide unevenly. */
+/* Pairs of convolutions: with a pooling, with a bias that must be added only once, and in blocks with a batch_norm in
+ * between. 2 and 3 ranks divide the 5 and 10 channels unevenly. */
 #define CONVOLUTIONS                                                                                         \
     "--batch 24 --steps 4 --lr 0.01 --verify 2 --clip 0.5 --model 'conv 5 3x3 stride 2, batch_norm, relu, "  \
     "conv 4 3x3 pad 1, max_pool 2, "                                                                         \
@@ -113,8 +113,8 @@ static bool of_sums(const gs_call *call) {
     return call->operation == GS_SEND;
 }
 
-/* Each block of a transformer needs 4 all-reduces of tokens x width; the vocabulary 2 more, and the loss T + 3 numbers
- * per token. Each is sent 2 (T - 1) / T times; with --exact in 8 virtual shards, and log2 T times. */
+/* Each block of a transformer needs 4 all-reduces of tokens x width, the vocabulary needs 2 more, and the loss T + 3
+ * numbers per token. All of this is sent 2 (T - 1) / T times; with --exact, log2 T times, in 8 virtual shards. */
 TEST(bytes_are_those_of_the_formula) {
     enum { BLOCKS_THERE = 2, WIDTH = 8, TOKENS = 24 * 8, WORDS_THERE = 40 };
     gs_counted_run t = {.settings =
@@ -135,7 +135,7 @@ TEST(bytes_are_those_of_the_formula) {
         assert_near(t.result.sent, sent, 1e-6, 0);
         assert_near(t.result.tensor.sums, (4 * BLOCKS_THERE + 4) * (s->exact ? 8 : 1), 1e-9, 0);
         assert_near(t.result.tensor.bytes, all, 1e-6, 0);
-        /* qkv, projection, fc1 and fc2, and the biases of the first of each pair; the table */
+        /* qkv, projection, fc1, fc2, and the biases of the first layer of each pair; the table */
         const double shared = BLOCKS_THERE * (12 * WIDTH * WIDTH + 7 * WIDTH) + WORDS_THERE * WIDTH,
                      whole = t.result.tensor.model / sizeof(float);
         assert_near(t.result.tensor.held / sizeof(float), whole - shared * (n - 1) / n, 1e-6, 0);

@@ -8,8 +8,8 @@
 #define CONVOLUTIONS                                                                                         \
     "conv 5 3x3 pad 1, batch_norm, relu, max_pool 2, conv 6 3x3, relu, flatten, linear 16, tanh, linear 10"
 
-/* 43 words do not divide evenly between two ranks, so data that the whole group holds has a different offset on each
- * rank and, if three replicas divide it, is on different replicas. positions are in the middle. */
+/* Two ranks do not divide 43 words evenly. So data that the whole group holds has a different offset on each rank and,
+ * if three replicas divide it, may be on different replicas. The positions are such data, in the middle. */
 #define WORDS                                                                                                \
     "embedding 43 16, positions, residual (layer_norm, linear 48, attention 2 causal, linear 16), "          \
     "layer_norm, tied"

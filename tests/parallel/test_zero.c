@@ -10,8 +10,8 @@
 
 #define STAGES "--zero 1", "--zero 2", "--zero 3"
 
-/* 1 to 5 workers; the parameters do not divide evenly among them, and some get no samples in an epoch's last batch. A
- * worker computes 256 samples at once, so a single worker has one pass. */
+/* 1 to 5 workers. They do not divide the parameters evenly, and some get no samples in an epoch's last batch. A worker
+ * computes 256 samples at once, so even a single one needs only one pass. */
 TEST(the_same_bits_as_allreduce) {
     static const char common[] = "--weight-decay 0.01 --verify 7 --optimizer";
     static const char *const runs[] = {"sgd --lr 0.05 --batch 250", "adam --lr 0.001 --clip 0.5 " ON_2,
@@ -51,14 +51,14 @@ TEST(with_batch_norm) {
     assert_ways_have_the_bits(gs_test_format(NORMED, "local"), STAGES);
 }
 
-/* In each of several passes the table's gradient starts anew. Adam divides by gradients, which magnifies the rounding
- * of small ones. */
+/* The table's gradient starts anew in each of several passes. Adam divides by gradients, which magnifies the rounding
+ * errors of small ones. */
 TEST(a_tensor_of_two_layers) {
     assert_ways_have_the_bits(TIED ON_3 "--optimizer adamw", STAGES);
     assert_ways_are_near(TIED ON_3 "--optimizer sgd --micro-batch 3", STAGES);
 }
 
-/* Micro-batches of 20 samples: worker 0 holds 41 samples, and so needs one pass more than worker 1. */
+/* Micro-batches of 20 samples: worker 0, with 41 samples, needs one more pass than worker 1. */
 TEST(several_passes) {
     assert_ways_are_near(ON_2 "--batch 81 --steps 6 --micro-batch 20", STAGES);
     assert_ways_are_near(ON_2 "--batch 81 --steps 6 --accumulate 3", STAGES);

@@ -24,7 +24,7 @@ static double measure(gs_settings s, int zero, gs_result *r) {
     return (double)atomic_load(&bytes_in_step) - (double)before;
 }
 
-/* The heap of all N workers together shrinks during a step as ZeRO predicts, and each worker reports what it holds.
+/* During a step, ZeRO saves as much of the heap of all N workers as predicted, and each worker reports what it holds.
  * Activations are small compared with the 480 KB of weights; other differences are less than 3 % of these. */
 TEST(memory_falls) {
     enum { WORKERS = 4, PARAMS = 4 * (784 + 784 * 38 + 38) + 7850 };
@@ -38,7 +38,7 @@ TEST(memory_falls) {
     for (int stage = 1; stage <= 3; stage++) {
         const double held = measure(s, stage, &divided);
         const gs_zero_report *z = &divided.zero;
-        /* an all-reduce by a scheme also copies all gradients: */
+        /* without ZeRO, a scheme's all-reduce also copies all gradients: */
         const double saved = 2 * p - z->vectors + p - z->gradients + p - z->weights + p;
         assert_near(z->vectors, 2 * p / n, 64, 0);
         const double windows = 2 * (784.0 * 38 + 784) * sizeof(float) + 10000;
@@ -62,8 +62,9 @@ static bool of_units(const gs_call *call) {
            (call->operation == GS_ALL_GATHER && call->type == GS_F32);
 }
 
-/* Each worker sends 2, 2 and 3 times the weights, times (N - 1) / N, both in counted messages and in the run's report.
- * The sizes divide evenly, so the formula holds to the byte, also with --exact and one virtual shard each. */
+/* With --zero 1, 2 and 3, each worker sends 2, 2 and 3 times the weights, times (N - 1) / N, as both counted messages
+ * and the run's report show. The sizes divide evenly, so this holds to the byte, also with --exact and one virtual
+ * shard each. */
 TEST(bytes_are_those_of_the_formula) {
     float x[64 * 8];
     int32_t label[64];

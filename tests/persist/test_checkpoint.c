@@ -24,7 +24,7 @@ static const char *file_of(const char *folder, uint64_t step) {
     return gs_test_format("%s/step-%09llu.safetensors", folder, (unsigned long long)step);
 }
 
-/* Writes checkpoints from step `every` on; a later one waits while an earlier one is still being written. */
+/* Trains with checkpoints `every` steps apart, or more while an earlier one is still being written. */
 static gs_result train_with_checkpoints(gs_settings s, uint64_t every, const char *folder) {
     s.checkpoint = folder;
     s.checkpoint_every.steps = every;
@@ -51,7 +51,7 @@ static gs_result go_on(gs_settings s, const char *folder, const char *devices, u
 
 static const struct {
     const char *devices, *options, *others;
-    uint64_t every; /* the first checkpoint: in the middle of an epoch, or at its end (19) */
+    uint64_t every; /* the first checkpoint is in the middle of an epoch, or (19) at its end */
 } ways[] = {
     {"cpu", "--optimizer adam", NULL, 7},
     {"cpu,cpu,cpu", "--sync ps", NULL, 7},
@@ -90,7 +90,7 @@ TEST(each_way) {
     }
 }
 
-/* Tensors have the weights' names and shapes, whichever worker held them, so any other layout can resume. */
+/* A checkpoint's tensors have the weights' names and shapes, whichever worker held them: any layout can resume. */
 TEST(another_layout) {
 #define WORDS                                                                                                \
     "--data text:%s --context 32 --batch 24 --model 'embedding 43 16, positions, residual (layer_norm, "     \
@@ -172,7 +172,7 @@ TEST(by_the_program) {
                   folder, folder);
 }
 
-/* The same command first starts a run, even with given weights, then resumes it. A damaged checkpoint is ignored. */
+/* The same command starts a run, even from given weights, and later resumes it. A damaged checkpoint is ignored. */
 TEST(resume_auto) {
 #define SMALL "train --model softmax --threads 1 --batch 600 --epochs 9"
     const char *f = gs_test_folder();

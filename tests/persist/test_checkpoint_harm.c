@@ -14,7 +14,7 @@ static const char *path_in(const char *folder, int step, const char *ending) {
     return gs_test_format("%s/step-%09d.%s", folder, step, ending);
 }
 
-/* Makes checkpoints of steps 5, 10 and 12; a run always ends with one. */
+/* Makes checkpoints of steps 5, 10 and 12 (every run ends with one). */
 static void make_three(const char *folder) {
     assert_prints(0, "the last of step 5", RUN "--steps 5 --checkpoint %s", folder);
     assert_prints(2, "step-000000005.safetensors is a checkpoint, and would be lost; choose another name",
@@ -83,7 +83,7 @@ TEST(damaged) {
         const char *both = gs_test_sha256("%s", arguments);
         assert_string_equal(whole, both);
     }
-    flip(path_in(folder, 12, "safetensors")); /* a file named by the user is checked too, but not replaced */
+    flip(path_in(folder, 12, "safetensors")); /* if the user names it, it is checked, but no other is used */
     assert_prints(1, "is damaged: its SHA-256 is ", "train --resume %s", path_in(folder, 12, "safetensors"));
     empty(path_in(folder, 10, "safetensors"));
     cut(path_in(folder, 5, "safetensors"));
@@ -141,7 +141,7 @@ TEST(left_by_the_dead) {
 
 /* ---- signals ---- */
 
-/* `act` signals process $p, whose folder is $d, and the process ends. */
+/* `act` signals process $p, whose checkpoint folder is $d; the process ends. */
 static void assert_signalled(const char *start, const char *act, const char *status, const char *sentence) {
     char *output;
     const char *folder = gs_test_format("%s/c", gs_test_folder());
@@ -159,7 +159,7 @@ static void assert_signalled(const char *start, const char *act, const char *sta
     assert_ok(gs_checkpoint_find(folder, &file, note));
     assert_ok(gs_state_read(file, &kept));
     const int steps = (int)kept->step;
-    char arguments[600]; /* a run that was never stopped */
+    char arguments[600]; /* for a run that was never stopped */
     snprintf(arguments, sizeof arguments, "train --threads 1 --resume %s --epochs 100000 --steps %d", folder,
              steps);
     assert_prints(0, "done     ", "%s", arguments);
@@ -213,8 +213,8 @@ TEST(a_full_disk) {
     assert_true(gs_checkpoint_is_there(folder, 16) && !gs_checkpoint_is_there(folder, 5));
 }
 
-/* A second run of any kind is rejected; the lock ends with its process, killed or not. If each checkpoint in a folder
- * lives for only one step, a resuming run takes the next one. */
+/* A second run of any kind is rejected; a lock ends with its process, even if that is killed. If each checkpoint in a
+ * folder exists only for one step, a resuming run takes the next one. */
 TEST(two_runs_with_one_folder) {
     char *output;
     gs_test_shell(

@@ -3,14 +3,14 @@
 #include "tests/support/files.h"
 #include "tests/support/training.h"
 
-/* A path in a test folder; the same for the same name. */
+/* A path in a test folder, always the same for a given name. */
 static const char *file(const char *name) {
     static const char *folder;
     if (!folder) folder = gs_test_folder();
     return gs_test_format("%s/%s", folder, name);
 }
 
-/* Set by tests: each worker checks after each step, and the run ends after the step following this one. */
+/* Set by tests: workers look at this after each step, and the run ends after the step that follows this one. */
 static uint64_t stop_after;
 
 static void stop(gs_worker *w) {
@@ -33,7 +33,7 @@ static void train_from(gs_settings s, const char *resume, const char *save) {
     gs_test_train(&s);
 }
 
-/* Trains without a stop, and in two parts: on the settings' devices to step `at`, then on `others`. */
+/* Trains without a stop, and in two parts: to step `at` on the settings' devices, then on `others` unless NULL. */
 static void assert_goes_on(gs_settings s, const char *others, uint64_t at, const char *what) {
     const char *whole = file("whole.st"), *half = file("half.st"), *both = file("both.st");
     train_from(s, NULL, whole);
@@ -90,8 +90,7 @@ TEST(on_an_opencl_device) {
     assert_goes_on(s, NULL, 3, "cpu,cl");
 }
 
-/* Tests random draws and what depends on the step: rates, dropout (in gs_test_settings), augmented images, and running
- * statistics. */
+/* Tests what depends on the step: rates, dropout (in gs_test_settings), augmented images, and running statistics. */
 TEST(what_follows_the_step) {
     gs_settings s = gs_test_settings("cpu,cpu --schedule cosine --warmup-steps 9");
     assert_true(gs_augment_read("crop:4,flip", &s.augment));
@@ -104,7 +103,7 @@ TEST(what_follows_the_step) {
     assert_goes_on(s, "cpu,cpu,cpu,cpu", 7, "batch_norm, exact, other workers");
 }
 
-/* As from the command line, with total numbers of epochs and steps. */
+/* As from the command line, where the numbers of epochs and steps are totals. */
 TEST(by_the_program) {
     static const char *const runs[][2] = {
         {"train --threads 1", "train --threads 1"},
@@ -166,7 +165,8 @@ TEST(what_does_not_go_together) {
 
 /* ---- invalid files ---- */
 
-/* A copy of the file in which a word, at its first occurrence after `behind`, is replaced by one of the same length. */
+/* A copy of the file in which the first occurrence of a word after `behind` is replaced by a word of the same
+ * length. */
 static const char *changed(const char *path, const char *behind, const char *from, const char *to) {
     const char *other = file("changed.st");
     size_t size;
@@ -217,7 +217,7 @@ TEST(damaged_files) {
     changed(half, last, ",62800", ",62780");
     assert_int_equal(gs_test_shell(NULL, "truncate -s -20 %s", half), 0);
     assert_prints(1, "velocity.1.bias is F16; wanted F32", "train --resume %s", half);
-    char *output; /* without "state", such tensors would belong to a model */
+    char *output; /* without "state", these tensors must belong to the model */
     output = gs_test_output(1, "eval --load %s", changed(path, "\"state\":", "state", "stade"));
     assert_has(output, "but the model has no such parameter");
     output = gs_test_shell_output(1, "head -c 40000 %s > %s; %s/gradsum train --resume %s", path,

@@ -70,7 +70,7 @@ TEST(no_more_is_asked_for) {
     }
 }
 
-/* What else is requested is done: the weights are tested, and saved with or without the state. */
+/* Everything else that is requested is done: the weights are tested, and saved with or without the state. */
 TEST(it_is_saved) {
     char *output;
     const char *a = in_folder(gs_test_folder(), "a.st");

@@ -14,18 +14,18 @@ enum { BATCH = 64, FIRST = 784 * 16 + 16, MIDDLE = 16 * 16 + 16, LAST = 16 * 10 
 
 /* ---- the parts ---- */
 
-/* In seconds: for each layer with weights and each sample, LAYER in forward and twice that in backward; on the slowest
- * worker 3/2 of it, for half a layer 7/10. */
+/* In seconds, for each layer with weights and each sample: LAYER in forward, twice that in backward; SLOWEST times as
+ * much on the slowest worker, and HALF times as much for half a layer. */
 static const double LAYER = 1e-5, SLOWEST = 1.5, HALF = 0.7;
 static const double UPDATE = 1e-9, DATA = 1e-6, LOADER = 2e-6;
 
 typedef struct made_up {
     gs_layout_measured measured;
-    gs_layer_times times[2]; /* for two sizes, used alternately */
-    int asked, calls;        /* for how many workers */
+    gs_layer_times times[2]; /* two, which successive measurements fill alternately */
+    int asked, calls;        /* how often layers and calls were measured */
 } made_up;
 
-/* All layers of the slowest worker, relative to the mean. */
+/* The time of all layers on the slowest worker, relative to the mean. */
 static double uneven = 1;
 static const char *devices = "cpu"; /* the workers', cyclically */
 
@@ -122,12 +122,12 @@ TEST(replicas_share_samples_and_sum_gradients) {
     is_predicted(four, "dp2", 2, f + sum + update + BATCH / 2 * (DATA + LOADER));
     is_predicted(four, "dp2", 4, f + sum + update + BATCH / 2 * DATA); /* enough cores for the loaders */
     is_predicted(four, "dp1", 2, 2 * f + update + BATCH * DATA);
-    /* four workers take turns on two cores for layers, update and data; calls are measured that way */
+    /* four workers take turns on two cores for layers, update and data; measured calls already include this */
     is_predicted(four, "dp4", 2,
                  2 * (f / 2 + update + BATCH / 4 * (DATA + LOADER)) + all(SUM, params + GS_STATS, 4));
 }
 
-/* For the gradient sum all ranks wait for the slowest core; in a group, they wait for the slowest in each layer. */
+/* For the gradient sum, all ranks wait for the slowest core; in a group, ranks wait for the slowest in each layer. */
 TEST(replicas_wait_for_the_slowest_core) {
     made_up m;
     gs_layout_cost cost;
@@ -146,7 +146,7 @@ TEST(replicas_wait_for_the_slowest_core) {
     assert_near(others[2], stages, 0, 1e-6);
 }
 
-/* Layers are measured with one worker per OpenCL device; workers that share one take turns. Halves count as devices. */
+/* Layers are measured with one worker per OpenCL device (or half of one); workers that share one take turns. */
 TEST(workers_of_one_device_take_turns) {
     made_up m;
     gs_layout_cost cost;
@@ -209,14 +209,14 @@ TEST(zero_sends_units_beside_layers_if_there_are_cores) {
 /* ---- parts of layers ---- */
 
 TEST(groups_take_what_their_part_takes_and_sum) {
-    /* of worker 1: 8 of 16 outputs, or of 16 inputs */
+    /* worker 1 holds 8 of 16 outputs, or of 16 inputs */
     const double params = 784 * 8 + 8 + (16 * 8 + 16) + (16 * 8 + 8) + (8 * 10 + 10),
                  f = 4 * 3 * LAYER * BATCH * HALF * SLOWEST,
                  g = group(SUM, BATCH * 16, 2) + group(SUM, BATCH * 10, 2) /* y of each pair */
                      + group(SUM, BATCH * 16, 2),                          /* dx of the second */
         wishes = group(GATHER, 2, 2);
     is_predicted(four, "tp2", 2, f + g + wishes + UPDATE * params + BATCH * (DATA + LOADER));
-    /* two such groups on two cores also sum gradients: halves of both pairs, and sums for half the batch */
+    /* two such groups on two cores also sum the gradients of their halves; the other sums are for half the batch */
     const double half = group(SUM, BATCH / 2 * 16, 2) * 2 + group(SUM, BATCH / 2 * 10, 2);
     is_predicted(four, "dp2,tp2", 2,
                  2 * (f / 2 + UPDATE * params + BATCH / 2 * (DATA + LOADER)) + half + wishes +
@@ -228,7 +228,7 @@ TEST(groups_take_what_their_part_takes_and_sum) {
 TEST(stages_take_turns_in_virtual_time) {
     enum { M = 8, SAMPLES = BATCH / M };
     const double f = 2 * 3 * LAYER * SAMPLES,
-                 e = group(MESSAGE, SAMPLES * 16, 2), /* there and back, in two halves */
+                 e = group(MESSAGE, SAMPLES * 16, 2), /* half for a message there, half for one back */
         score = all(ALL_REDUCE, GS_STATS, 2), update = UPDATE * (FIRST + MIDDLE);
     is_predicted(four, "pp2", 2, (M + 1) * (f + e) + score + update + BATCH * (DATA + LOADER));
 }

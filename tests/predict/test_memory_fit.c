@@ -21,7 +21,6 @@ static double most_with(const gs_settings *s) {
 
 /* ---- --fit ---- */
 
-/* Applies --fit to these settings. */
 static gs_settings fitted(gs_settings s, int max_memory, char *why, size_t size) {
     gs_memory_plan plan;
     s.max_memory = max_memory;
@@ -36,8 +35,8 @@ static gs_settings fitted(gs_settings s, int max_memory, char *why, size_t size)
 }
 
 /* --fit first halves micro-batches, no more often than necessary, then adds ZeRO; the run stays within the limit. The
- * operators' scratch memory depends on the CPU: about 16 MB in all, 13.1 with micro-batches of 1 sample, 9.3 with these
- * and --zero 1. */
+ * operators' scratch memory depends on the CPU. A run takes about 16 MB, but 13.1 with micro-batches of 1 sample, and
+ * 9.3 with --zero 1 too. */
 TEST(the_cheapest_that_fits_is_chosen) {
     static const struct {
         int limit, zero;
@@ -90,7 +89,7 @@ TEST(other_runs_have_other_options) {
     assert_int_equal(ghost.micro_batch, 128);
 }
 
-/* With several pipelines, a stage's replicas can divide what it holds; with --layout, the layout's text says so. */
+/* With several pipelines, a stage's replicas can divide what it holds. With --layout, the advice is a layout. */
 #define EIGHT_LAYERS                                                                                         \
     "linear 99, linear 99, linear 99, linear 99, linear 99, linear 99, linear 99, linear 99, "
 TEST(stages_have_zero_too) {

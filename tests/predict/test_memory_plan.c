@@ -274,7 +274,7 @@ static const char *draw_large(int number, gs_settings *s) {
         stages ? s->pipeline_schedule : "-", s->micro_batches, s->recompute, s->offload);
 }
 
-/* Compares the plan not with the ledger but with what the C library allocated. This also includes some objects and
+/* Compares the plan not with the ledger but with what the C library allocated. The latter includes some objects and
  * names, but not the copies of messages, which gs_test_heap_most leaves out. */
 static double compare_with_malloc(int number) {
     enum { OBJECTS = 300000 };
@@ -284,7 +284,7 @@ static double compare_with_malloc(int number) {
     const char *what = draw_large(number, &s);
     if (gs_memory_plan_create(&s, &plan) != GS_OK) fail_msg("%s: %s", what, gs_message());
     double planned = plan.set_bytes,
-           mapped = 0; /* the part of offloaded files that is in memory, but not from malloc */
+           mapped = 0; /* the part of offloaded files in memory, which malloc does not count */
     for (int i = 0; i < plan.workers; i++) {
         planned += gs_memory_total(&plan.worker[i].use[GS_ON_DEVICE]);
         planned += gs_memory_total(&plan.worker[i].use[GS_ON_HOST]);

@@ -62,7 +62,7 @@ static const gs_roofline ROOF = {
     .flops = 1e12, .bytes = {1e5, 1e6, 1e7, 1e8}, .rate = {400e9, 200e9, 100e9, 20e9}};
 
 TEST(a_roofline_has_two_sides) {
-    assert_near(gs_roofline_rate(&ROOF, 10), 400e9, 0, 1e-12); /* constant beyond either end */
+    assert_near(gs_roofline_rate(&ROOF, 10), 400e9, 0, 1e-12); /* constant beyond both ends */
     assert_near(gs_roofline_rate(&ROOF, 1e5), 400e9, 0, 1e-12);
     assert_near(gs_roofline_rate(&ROOF, 1e6), 200e9, 0, 1e-12);
     assert_near(gs_roofline_rate(&ROOF, sqrt(1e6 * 1e7)), 150e9, 0, 1e-12);
@@ -237,7 +237,7 @@ TEST(plain_loops_are_beside_the_layers) {
     for (size_t i = 0; i < sizeof learn / sizeof *learn; i++)
         for (int k = 0; k < GS_DIRECTIONS; k++) assert_true(row_of(&p, learn[i])->plain[k] > 0);
     gs_profile_free(&p);
-    gs_device *cpu = gs_test_device("cpu", 1); /* devices opened later use the library's operators again */
+    gs_device *cpu = gs_test_device("cpu", 1); /* new devices use the library's operators again */
     assert_true(cpu->ops->fuses(cpu, &(gs_epilogue){.relu = true}));
 }
 

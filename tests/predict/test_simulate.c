@@ -66,7 +66,7 @@ static uint32_t draw(uint32_t below) {
     return (seed >> 8) % below;
 }
 
-/* Chunks go around the ring in one direction, then in the other, so halfway a rank's sender changes. */
+/* Chunks go around the ring in one direction, then in the other, so a rank's sender changes halfway through. */
 static gs_status go_both_ways(gs_sync *s, float *data, size_t count) {
     const int n = s->comm->size, me = s->comm->rank, right = (me + 1) % n, left = (me + n - 1) % n;
     for (int k = 0; k < 2 * n; k++) {
@@ -92,8 +92,8 @@ static gs_message_lists_key drawn_call(int ranks) {
                                   .call = {calls[draw(3)], 1 + draw(900), GS_F32, GS_SUM, 0}};
 }
 
-/* In two steps of random calls each rank computes for random times in between. The times equal, bit for bit, those of
- * ranks with separate lists that are played one by one. */
+/* In two steps of random calls each rank computes for random times between the calls. The times equal, bit for bit,
+ * those of ranks that each have a separate list of messages. */
 TEST(ranks_together_do_what_each_does_alone) {
     gs_virtual_item(*item)[MOST][ITEMS] = gs_test_calloc(2, sizeof *item);
     int shared = 0;
@@ -137,7 +137,7 @@ TEST(ranks_together_do_what_each_does_alone) {
     assert_true(shared > 300);
 }
 
-/* If N divides the array evenly, or is a power of two, all ranks do the same at the same time, as in the formula. */
+/* If N divides the array evenly, or is a power of two, all ranks do the same thing at once, as in the formula. */
 TEST(equal_ranks_take_what_the_formula_says) {
     static const gs_sync_scheme *const powers[] = {&gs_sync_tree, &gs_sync_recursive_doubling,
                                                    &gs_sync_halving_doubling};
@@ -241,7 +241,6 @@ TEST(a_second_run_says_the_same) {
     assert_true(cJSON_IsNull(gs_test_field(o, "add")));
 }
 
-/* Different clusters are printed differently. */
 TEST(hardware_is_told) {
     char *text = gs_test_output(0, CLUSTER "--add 10GB/s");
     assert_has(text, "a worker makes 1 TFLOP/s\n");

@@ -44,11 +44,11 @@ TEST(a_sum_during_backward_is_hidden) {
     assert_true(overlapped.buckets > 1);
     assert_true(overlapped.step < plain.step);
     assert_true(gs_simulated_hidden(&overlapped) > 0.5);
-    assert_true(gs_simulated_hidden(&plain) < 0.01); /* worker 0's wait, in the slowest worker's sum */
+    assert_true(gs_simulated_hidden(&plain) < 0.01); /* worker 0 waits for the slowest worker's sum */
     assert_near(overlapped.between, plain.between, 0, 0);
 }
 
-/* A server receives a step's gradients while the last sums are still being sent, so its line is always busy. */
+/* A server receives a step's gradients while it still sends the previous step's sums, so its line is always busy. */
 TEST(the_line_of_a_server_is_named) {
     gs_simulation s = lenet(128, fabric);
     s.flops = 1e13;
@@ -133,7 +133,7 @@ TEST(two_threads_wait_for_each_other) {
         .ranks = 2, .hosts = 2, .between = {10, 1e12}}; /* every message takes 10 s */
     gs_virtual_item mine[ITEMS] = {
         {.op = GS_VIRTUAL_ASK},
-        {.op = GS_VIRTUAL_RECV_ONE, .peer = 1}, /* 0 .. 13: it is sent at 3, after a pause */
+        {.op = GS_VIRTUAL_RECV_ONE, .peer = 1}, /* 0 .. 13: the message is sent at 3, after a pause */
         {.op = GS_VIRTUAL_NOTE, .slot = 1},
         {.op = GS_VIRTUAL_LAYERS, .seconds = 4}, /* 0 .. 4 */
         {.op = GS_VIRTUAL_AWAIT, .slot = 1},
@@ -165,8 +165,8 @@ TEST(two_threads_wait_for_each_other) {
     gs_virtual_free(v);
 }
 
-/* With infinitely fast links, background sums take no time; with slow ones, a step takes as long as its messages, and
- * with ZeRO 3 half as long again. */
+/* With infinitely fast links, background sums take no time. With slow ones, a step takes as long as its messages, and
+ * with ZeRO 3 one and a half times as long as with ZeRO 2. */
 TEST(zero_hides_what_it_can) {
     gs_simulation s = lenet(4, none);
     for (int stage = 1; stage <= 3; stage++) {
@@ -187,7 +187,7 @@ TEST(zero_hides_what_it_can) {
     assert_true(simulated(s).step < one);
 }
 
-/* The bubble of equal stages is (p - 1) / (v m + p - 1): 1/5, then 1/9. These stages are not quite equal, since the
+/* The bubble of equal stages is (p - 1) / (v m + p - 1): 1/5, then 1/9. These stages are not quite equal, because the
  * first layer computes no dx. */
 TEST(interleaved_pipelines_wait_less) {
     gs_simulation s = lenet(2, none);

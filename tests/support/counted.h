@@ -14,7 +14,7 @@ typedef struct gs_counted {
     _Atomic double bytes;
 } gs_counted;
 
-/* c->comm becomes a comm that forwards to `inner`, which must live as long. Collectives become messages. */
+/* Makes c->comm a comm that forwards to `inner`, which must live as long as c->comm. Collectives become messages. */
 void gs_counted_begin(gs_counted *c, gs_comm *inner, bool (*counts)(const gs_call *));
 
 /* A training run whose ranks are threads. Its settings use gs_counted_step_2 as their hook. */

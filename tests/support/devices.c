@@ -21,7 +21,7 @@ gs_device *const *gs_test_devices(int *count) {
                 continue;
             }
             gs_test_close_devices(
-                NULL); /* so that the next test also fails, rather than pass with fewer devices */
+                NULL); /* so that the next test fails too, rather than passing with fewer devices */
             fail_msg("%s (GRADSUM_TEST_DEVICES=cpu tests only the cpu)", gs_message());
         }
     }

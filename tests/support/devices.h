@@ -30,7 +30,7 @@ int gs_test_to_f32(void **state);
 /* A GPU may round a division differently: OpenCL 1.2 allows an error of 2.5 ulp. */
 bool gs_test_divides_exactly(const gs_device *);
 
-/* Whether there is an OpenCL device. The second function skips the test if there is none. */
+/* Whether there is an OpenCL device. gs_test_need_opencl skips the test if there is none. */
 bool gs_test_has_opencl(void);
 void gs_test_need_opencl(void);
 

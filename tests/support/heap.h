@@ -1,4 +1,4 @@
-/* What is on this program's heap. Counting functions replace the C library's allocating functions: the library's own
+/* What is on this program's heap. Counting functions replace the C library's allocating functions, because its
  * statistics (mallinfo2) also count memory that a thread caches for later calls, which depends on everything that ran
  * before. */
 #pragma once

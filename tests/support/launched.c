@@ -25,7 +25,7 @@ bool gs_test_variable_of(pid_t pid, const char *name, char *value, size_t size) 
     return false;
 }
 
-/* The process with this folder in /proc, if its parent is `parent`; otherwise 0. */
+/* The process whose folder in /proc has this name, if its parent is `parent`; otherwise 0. */
 static pid_t child_of(pid_t parent, const char *name) {
     char path[300];
     int pid, its;

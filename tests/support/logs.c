@@ -6,7 +6,6 @@ cJSON *gs_test_json(const char *folder, const char *name) {
     return gs_test_parse(gs_test_text(in_folder(folder, name), NULL));
 }
 
-/* metrics.jsonl as an array, without an incomplete last line. */
 cJSON *gs_test_metrics(const char *folder) {
     char *text = gs_test_text(in_folder(folder, "metrics.jsonl"), NULL);
     cJSON *all = cJSON_CreateArray();
@@ -38,7 +37,6 @@ int gs_test_count_kind(const cJSON *lines, const char *kind) {
     return n;
 }
 
-/* The path of a log in a new folder. */
 const char *gs_test_new_log(void) {
     return in_folder(gs_test_folder(), "log");
 }

@@ -68,8 +68,8 @@ static void wait_until_done(int rank) {
     for (int i = 0; i < 30000 && access(place_of(rank), F_OK) != 0; i++) usleep(10000);
 }
 
-/* Every rank except the last fails, and fails again at once with the same message. In a gather or
- * reduce, possibly no rank waits for the receiver, so only the next call notices its failure. */
+/* Every rank except the last fails, and fails again at once with the same message. In a gather or reduce, possibly no
+ * rank waits for the rank that receives, so only the next call notices that rank's failure. */
 static gs_status fails_twice(gs_comm *c, gs_operation operation) {
     static _Thread_local float in[100 * GS_TEST_RANKS], out[100 * GS_TEST_RANKS];
     char first[1024];
@@ -122,8 +122,8 @@ static gs_status killed_body(gs_comm *c, void *context) {
     }
 }
 
-/* A job that must fail. Each rank writes to a file how it failed, because mpirun may not read all of the output. No
- * rank ends before all have written, since mpirun would then end the others. */
+/* A job that must fail. Each rank writes to a file how it failed, because mpirun might not read all of the output. No
+ * rank ends before all have written, because mpirun would then end the others. */
 static gs_status job_fails(job *j, gs_test_body body, double timeout) {
     gs_operation operation = (gs_operation)atoi(environment("GS_TEST_OPERATION", "0"));
     GS_TRY(run(j, timeout, false, body, &operation));

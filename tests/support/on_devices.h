@@ -4,7 +4,6 @@
 #include "tests/support/devices.h"
 #include "tests/support/test.h"
 
-/* Run a test on all devices. */
 static inline void gs_test_on_every_device(void (*test)(gs_device *)) {
     FOR_EACH_DEVICE (d) test(d);
 }

@@ -1,7 +1,7 @@
 /* The table of operator cases. On every backend each case must agree with PyTorch, with finite differences and with the
  * cpu backend (test_operators.c). tests/golden/make.py reads this file too, to compute PyTorch's results.
  *
- * SMALL cases reach every kernel and every branch. Under a checker that is a hundred times slower, only they run, and
+ * SMALL cases reach every kernel and every branch. Under a checker that is a hundred times slower, only these run, and
  * only against PyTorch (GRADSUM_TEST_SMALL=1). CASE adds odd sizes, primes, and sizes just above a power of two.
  *
  * No include guard: the including file defines SMALL and CASE.

@@ -12,7 +12,7 @@ static void layer_norm_counts(const int *a, size_t *count) {
 }
 
 static int layer_norm_summands(const int *a, tensor output) {
-    return a[1] + 1 + (output == DW || output == DB ? a[0] : 0); /* the statistics; dw and db */
+    return a[1] + 1 + (output == DW || output == DB ? a[0] : 0); /* the statistics; n more for dw and db */
 }
 
 /* What forward keeps for backward: mean, then 1 / deviation. */
@@ -105,7 +105,7 @@ static void attention_counts(const int *a, size_t *count) {
 }
 
 static int attention_summands(const int *a, tensor output) {
-    return a[2] / a[3] + a[1] + (output == DX ? a[2] / a[3] : 0); /* a score, a row's sum; dy v */
+    return a[2] / a[3] + a[1] + (output == DX ? a[2] / a[3] : 0); /* a score, a row's sum; for dx also dy v */
 }
 
 static gs_status attention_run(const instance *t, bool backward) {

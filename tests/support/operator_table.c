@@ -86,7 +86,7 @@ static gs_status conv2d_backward(const instance *t) {
                                            (size_t)t->c->arg[0], &s, t->add, t->relu ? &relu : NULL);
 }
 
-/* The same operator as conv2d, with other sizes and separate golden files. */
+/* The same operator as conv2d, with other sizes and its own golden files. */
 static gs_conv2d_sizes conv2d_groups_sizes(const int *a) {
     gs_conv2d_sizes s = conv2d_sizes(a);
     s.groups = a[11], s.dilation_h = a[12], s.dilation_w = a[13];
@@ -150,7 +150,7 @@ static void max_pool2d_counts(const int *a, size_t *count) {
 
 static int pool2d_summands(const int *a, tensor output) {
     (void)output;
-    return a[4] * a[5]; /* a window; at most, in max_pool2d's backward */
+    return a[4] * a[5]; /* a window; an upper bound for max_pool2d's backward */
 }
 
 static gs_status max_pool2d_forward(const instance *t) {
@@ -176,7 +176,7 @@ static gs_status avg_pool2d_backward(const instance *t) {
                                                &s);
 }
 
-/* The statistics of x, or for evaluation others that do not depend on x; and backward's sums. */
+/* Statistics (those of x, or for evaluation some that do not depend on x), and backward's sums. */
 typedef struct norm_test {
     gs_batch_norm_sizes sizes;
     gs_mem all, mean, var, sums;
@@ -244,7 +244,7 @@ static int one_summand(const int *a, tensor output) {
     return 1;
 }
 
-/* What backward reads besides dy, and the operator's parameter if it has one. */
+/* Arguments of backward: what it reads besides dy, and the operator's parameter if there is one. */
 #define TENSOR_x X
 #define TENSOR_y Y
 #define RUN_BOTH(forward, backward, reads, ...)                                                              \

@@ -61,7 +61,7 @@ static float x_value(const instance *t, size_t i) {
         return 4 * v;
     case AWAY_FROM_0:
         return 4 * v + (v < 0 ? -0.0625f : 0.0625f);
-    case DISTINCT: /* no two closer than 1/64: a permutation, as 7919 is prime */
+    case DISTINCT: /* no two are closer than 1/64: a permutation, because 7919 is prime */
         return (float)(((int64_t)i * 7919 + 13) % count - count / 2) / 64.0f;
     case TOKENS: /* integers below the case's second number */
         return (float)(test_hash(i, SALT_X) % (uint32_t)t->c->arg[1]);
@@ -103,7 +103,7 @@ void instance_open(instance *t, gs_device *device, const operator_case *c, size_
         size_t total = t->count[i] + 2 * offset;
         t->base[i] = gs_test_alloc(device, total * sizeof(float));
         t->place[i] = gs_at(t->base[i], offset);
-        bool garbage = i != STATS; /* outputs must be overwritten: if read or added to, NaN would show */
+        bool garbage = i != STATS; /* outputs must be overwritten: reading or adding to them gives NaN */
         if (i < INPUTS) {
             write_guarded(t, (tensor)i);
         } else {

@@ -36,7 +36,7 @@ typedef struct operator_test {
     /* Values that x must avoid, so that results and finite differences are well defined. */
     enum { ANYWHERE, WIDE, AWAY_FROM_0, DISTINCT, TOKENS } x;
     float step;        /* for finite differences, see test_operators.c */
-    bool element_wise; /* y may be x, dx may be dy */
+    bool element_wise; /* y may be in x's memory, and dx in dy's */
     bool is_loss;      /* differentiates the loss itself; there is no dy */
     /* How many numbers are summed for an element of this output. */
     int (*summands)(const int *arg, tensor output);
@@ -73,8 +73,8 @@ const operator_test *operator_of_name(const char *);
 /* The operator of case `i` of operator_cases.h; NULL after the last case. */
 const char *operator_of_case(size_t i);
 
-/* The next case of operator `op` to run after `c` (NULL: the first); NULL at the end. Frees what the test owns since
- * `c` began. */
+/* The case of operator `op` to run after `c`, or the first one if `c` is NULL; NULL at the end. Frees everything that
+ * the test came to own since `c` began. */
 const operator_case *next_case(const char *op, const operator_case *c);
 
 /* "conv2d 7 1 28 28 6 5 5 1 1 2 2 1", as in the golden files. Static buffer. */

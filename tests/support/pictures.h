@@ -21,7 +21,7 @@ typedef struct png_form {
     bool interlaced;
 } png_form;
 
-/* Writes the h rows, whose bytes have this form; a palette holds the colours (i, 2 i, 255 - i). Free the result. */
+/* Makes a PNG of h rows, whose bytes have this form; a palette holds the colours (i, 2 i, 255 - i). Free the result. */
 unsigned char *make_png(const unsigned char *rows, size_t row_bytes, int w, int h, png_form, size_t *bytes);
 
 /* A picture of smooth colours that depend on `id`: x[h][w][3], followed by one extra byte; free it. */

@@ -26,7 +26,7 @@ static char *run_to(int wanted, const char *command) {
     return output;
 }
 
-/* Formats `begin`, then the caller's format and arguments. */
+/* Formats into `text`: `begin`, then the caller's format and arguments. */
 #define COMMAND(text, begin, format)                                                                         \
     char text[COMMAND_SIZE];                                                                                 \
     do {                                                                                                     \
@@ -68,7 +68,7 @@ void gs_test_fits(const char *output, size_t columns) {
         if (strcspn(line, "\n") > columns) fail_msg("more than %zu columns: %.200s", columns, line);
 }
 
-/* Removes line breaks, since the length of TMPDIR decides where a line that names a file is wrapped. */
+/* Removes line breaks, because the length of TMPDIR decides where a line that names a file is wrapped. */
 static const char *unwrap(char *text) {
     static const char wrap[] = "\n         ";
     for (char *at; (at = strstr(text, wrap)); *at = ' ')

@@ -27,14 +27,14 @@ void gs_test_fits(const char *output, size_t columns);
 void assert_prints(int status, const char *part, const char *arguments, ...) GS_PRINTF(3, 4);
 void assert_shell_prints(int status, const char *part, const char *command, ...) GS_PRINTF(3, 4);
 
-/* Runs two ranks of "gradsum <run>", each with further options. Rank 1 must exit with `status`, and either rank print
- * `part`. */
+/* Runs two ranks of "gradsum <run>", each with further options. Rank 1 must exit with `status`, and at least one rank
+ * must print `part`. */
 void assert_ranks_print(int status, const char *part, const char *run, const char *of_0, const char *of_1);
 
 /* The member `name` of JSON output; fails if there is none. */
 const cJSON *gs_test_field(const cJSON *object, const char *name);
 
-/* Parse the JSON at the start of a text, and the data in a page's text. The results are kept. */
+/* The first parses the JSON at the start of a text, the second the data in a page's text. The results are kept. */
 cJSON *gs_test_parse(const char *text);
 cJSON *gs_test_page_data(const char *page);
 

@@ -17,7 +17,7 @@ typedef struct world_test {
     const char *folder;
     bool checked;
     atomic_int ready;   /* comms created so far */
-    atomic_bool unmade; /* one could not be created */
+    atomic_bool unmade; /* a comm could not be created */
 } world_test;
 
 typedef struct worker {

@@ -34,7 +34,7 @@ typedef struct gs_test_outcome {
 void gs_test_run_ranks(const gs_test_layout *, double timeout, gs_test_body body, void *context,
                        gs_test_outcome *outcome);
 
-/* The same, but requires that every rank succeeds. Layouts with processes use both transports. */
+/* The same, but every rank must succeed. Layouts with several processes run over gloo and over shm. */
 void gs_test_ranks_ok(const gs_test_layout *, gs_test_body body, void *context);
 
 /* The same in checking mode. */
@@ -48,7 +48,7 @@ void gs_test_run_ranks_over(const char *transport, const gs_test_layout *, doubl
                             void *context, gs_test_outcome *outcome);
 
 /* Runs `body` on `local` threads of this process, as ranks of the world that `processes` connects. Takes over
- * `processes`; NULL: only this process. Fills outcome[rank] for those ranks; *first is the lowest of them. */
+ * `processes`; NULL: only this process. Fills outcome[rank] for its ranks; *first is the lowest of these. */
 gs_status gs_test_run_process(gs_comm *processes, int local, double timeout, bool checked, gs_test_body body,
                               void *context, gs_test_outcome *outcome, int *first);
 
@@ -63,8 +63,8 @@ int gs_test_wrong_collectives(int argc, char **argv);
 extern char gs_test_few; /* a context for them: test fewer pairs of a type and a reduction */
 extern const gs_test_check gs_test_comm_checks[]; /* test_comm.c */
 
-/* A body for any transport between processes: messages of all lengths go around a ring, two in flight at a time, with
- * longer ones after shorter ones and the reverse. */
+/* A body for any transport between processes: messages of all lengths go around a ring, two in flight at a time, both
+ * longer after shorter ones and shorter after longer ones. */
 gs_status gs_test_messages_of_all_lengths(gs_comm *, void *context);
 
 /* Memory for bodies, freed when the body returns. Bodies use RANK_CHECK of scheme_checks.h, because cmocka's assertions

@@ -77,7 +77,7 @@ gs_status gs_check_scheme_sums(gs_sync *s, float *last) {
 
 /* ---- rounds, messages and bytes ---- */
 
-/* For checks that the counts match the formula, and that the observer sees exactly the counted messages. */
+/* What an observer sees: to check that counts match the formula, and that it sees exactly the counted messages. */
 typedef struct watched {
     size_t messages, bytes;
     int rounds, last_round;

@@ -1,5 +1,5 @@
-/* Checks that every scheme must pass, called by each rank. Both the tests of the library's schemes and the labs that
- * grade a student's scheme use them. They do not use cmocka, because labs are built without it. */
+/* Checks that every scheme must pass, and that each rank calls. The tests of the library's schemes use them, and so do
+ * the labs that grade a student's scheme. They do not use cmocka, because labs are built without it. */
 #pragma once
 
 #include "comm/comm.h"

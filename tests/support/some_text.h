@@ -12,7 +12,6 @@ size_t make_text(char *text);
 /* "text:" and the path of a new file that holds this text. */
 const char *text_file(void);
 
-/* Writes a file of these bytes. */
 void write_file(const char *path, const void *data, size_t bytes);
 
 gs_dataset *load_text(const char *where, gs_split, gs_text_options);
@@ -20,7 +19,7 @@ gs_dataset *load_text(const char *where, gs_split, gs_text_options);
 /* The text's characters, in windows of CONTEXT. */
 extern const gs_text_options SMALL;
 
-/* For training a model that predicts the next token from the last one alone, with a table row per token. */
+/* For training a model that predicts the next token only from the last one, with a table row per token. */
 enum { BATCH = 7, EPOCHS = 3 };
 gs_settings text_settings(const char *where, const char *devices);
 

@@ -124,7 +124,7 @@ void *gs_test_calloc(size_t count, size_t bytes) {
     return gs_test_own(calloc(count + !count, bytes), free);
 }
 
-/* Ends the first thing from here on that equals `thing`; NULL: the very first. */
+/* Ends the first entry from *at on whose thing is `thing`, or simply the first entry if `thing` is NULL. */
 static void end_one(struct owned **at, const void *thing) {
     while (*at && thing && (*at)->thing != thing) at = &(*at)->before;
     struct owned *o = *at;

@@ -26,7 +26,8 @@
 
 #define TEST(name) TEST_AROUND(name, NULL, NULL)
 
-/* With cmocka's setup and teardown, int setup(void **state), or NULL; and a test in another group. */
+/* Also with cmocka's setup and teardown (int setup(void **state), or NULL); TEST_IN puts the test into another
+ * group. */
 #define TEST_AROUND(name, setup, teardown) GS_TEST_OF(NULL, name, setup, teardown)
 #define TEST_IN(group, name) GS_TEST_OF(#group, name, NULL, NULL)
 
@@ -67,8 +68,8 @@ void gs_test_register(const char *file, const char *group, int line, struct CMUn
                      gs_status_name(gs_test_status), gs_test_status ? gs_message() : "");                    \
     } while (0)
 
-/* gs_test_own makes the test own a thing: `end` is called on it when the test ends. The other two allocate memory that
- * the test owns. Any thread may call all three. */
+/* gs_test_own makes the test own a thing: `end` is called with the thing when the test ends. The other two allocate
+ * memory that the test owns. Any thread may call all three. */
 void *gs_test_own(void *thing, void (*end)(void *thing));
 void *gs_test_malloc(size_t bytes);
 void *gs_test_calloc(size_t count, size_t bytes);
@@ -118,9 +119,9 @@ double gs_test_number_after(const char *text, const char *part);
 #define skip_because(...) (gs_test_say_skipped(__VA_ARGS__), _skip(__FILE__, __LINE__))
 void gs_test_say_skipped(const char *format, ...) GS_PRINTF(1, 2);
 
-/* For timeouts that must expire, and are short for that reason. A busy machine may delay a live rank that long, so a
- * failure may be false: `wrong` is called again with four times the timeout, up to minutes. It returns NULL if all is
- * right, otherwise what is wrong; the last answer fails the test. */
+/* For timeouts that are short because they must expire. A busy machine may delay a live rank that long, so a failure
+ * may be false: `wrong` is then called again with four times the timeout, up to minutes. It returns NULL if all is
+ * right, otherwise what is wrong; its last answer fails the test. */
 void gs_test_patiently(double first, const char *(*wrong)(double timeout, void *context), void *context);
 
 /* A text that gs_test_patiently's `wrong` may return; the next call overwrites it. */
@@ -143,11 +144,11 @@ static inline float float_of(uint32_t bits) {
 void gs_test_catch_stderr(void);
 char *gs_test_caught(void);
 
-/* Keeps memory from malloc until all tests have ended: do not free it. Any thread may call these. */
+/* Keeps memory from malloc until all tests have ended: do not free it. Any thread may call these functions. */
 void *gs_test_keep(void *memory);
 char *gs_test_format(const char *format, ...) GS_PRINTF(1, 2); /* a kept text */
 
-/* Opens a file; a failure to open it fails the test. */
+/* Opens a file; if that fails, the test fails. */
 FILE *gs_test_open(const char *path, const char *mode);
 
 /* A new folder. It is removed with its contents when the program ends. */

@@ -11,15 +11,15 @@ static const char MODEL[] =
     "conv 4 3x3 stride 2 pad 1, tanh, avg_pool 2, flatten, dropout 0.25, linear 16, tanh, linear 10";
 enum { BATCH = 333 };
 
-/* Under a slow checker: a tenth of the samples in batches of a tenth. The number of steps is the same, and step 19
- * again has 6 samples. A run that needs all samples sets --batch 333. */
+/* Under a slow checker, runs use a tenth of the samples, in batches of a tenth of the size. The number of steps is the
+ * same, and step 19 again has 6 samples. A run that needs all samples sets --batch 333. */
 static bool tenth(void) {
     const char *value = getenv("GRADSUM_TEST_TENTH");
     return value && strcmp(value, "1") == 0;
 }
 
-/* Allows only rounding: after these 20 steps the weights (up to 1) differed by at most 9e-8, while leaving one sample
- * out of one step changes them by 1e-4. */
+/* Allows only rounding errors: after these 20 steps the weights (up to 1) differed by at most 9e-8, while a sample
+ * missing in one step changes them by 1e-4. */
 static const double TOLERANCE = 1e-6;
 
 static gs_settings changed(gs_settings s, const char *options, va_list args) {
@@ -88,7 +88,7 @@ gs_result gs_test_train(const gs_settings *settings) {
     gs_settings s = *settings;
     gs_result *r = gs_test_keep(calloc(1, sizeof *r));
     if (s.data == gs_settings_default().data && !s.train_set) keep_data(&s);
-    /* the others wait while a worker on OpenCL compiles its kernels: 15 s of CPU time with PoCL 5.0 and no cache */
+    /* other workers wait while one on OpenCL compiles its kernels: 15 s of CPU time with PoCL 5.0 and no cache */
     if (strstr(s.devices, "cl")) s.timeout = fmax(s.timeout, 300);
     assert_ok(gs_train(&s, NULL, r));
     if (s.steps && !r->interrupted) assert_int_equal(r->steps, s.steps);

@@ -28,8 +28,8 @@ gs_result gs_test_train(const gs_settings *);
 /* Checks --exact: 1, 2, 4 and 8 workers compute the same bits and losses, equal to plain training's up to rounding. */
 void gs_test_exact(gs_settings s);
 
-/* Runs that must give the same weights and losses, up to rounding or in every bit: with these settings alone, and with
- * each of the option lists `ways`. The macros' options follow "cpu" in gs_test_settings; @ stands for a text file. */
+/* Runs with these settings alone, and with each of the option lists `ways`, must give the same weights and losses, up
+ * to rounding or in every bit. The macros' options follow "cpu" in gs_test_settings; @ stands for a text file. */
 void gs_test_ways(bool same_bits, gs_settings, const char *const *ways);
 gs_settings gs_test_base(const char *options);
 #define WAYS(...)                                                                                            \

@@ -16,7 +16,7 @@ static const gs_test_layout layouts[] = {
 };
 enum { LAYOUTS = sizeof layouts / sizeof *layouts, MOST = GS_CHECK_MOST };
 
-/* Schemes that add in rank order if all ranks are threads of one process. */
+/* Whether the scheme adds in rank order if all ranks are threads of one process. */
 static bool adds_in_order(const gs_sync_scheme *s) {
     return s == &gs_sync_allreduce || s == &gs_sync_gloo || s == &gs_sync_hierarchical || s == &gs_sync_ps ||
            s == &gs_sync_sharded_ps;
@@ -103,7 +103,7 @@ TEST(formulas_are_those_of_the_textbook) {
         size_t fold = extra > 0 ? 2 : 0;
         size_t tree_messages = 0;
         for (int r = 0; r < n; r++) {
-            double folded = r < 2 * extra; /* this rank hands in its array, or receives one */
+            double folded = r < 2 * extra; /* 1 if this rank hands in its array or receives one */
             bool waits = folded && r % 2 == 1;
             assert_cost(&gs_sync_ps, n, r, 2, r == 0 ? n - 1 : 1, r == 0 ? n - 1 : 1);
             assert_cost(&gs_sync_sharded_ps, n, r, 2, 2 * (n - 1), 2.0 * (n - 1) / n);
@@ -123,7 +123,7 @@ TEST(formulas_are_those_of_the_textbook) {
     assert_int_equal(none.rounds, 0);
 }
 
-/* Few rounds win where messages are expensive, few bytes where bandwidth is. */
+/* Schemes with few rounds win if messages are expensive, schemes with few bytes if bandwidth is. */
 TEST(the_model_prefers_what_the_theory_does) {
     const gs_sync_model m = {.alpha = 1e-5, .beta = 1e-9, .gamma = 1e-10};
     for (int n = 4; n <= 64; n *= 2) {
@@ -154,7 +154,7 @@ static gs_status same_choice(gs_comm *c, void *context) {
         memset(mine, 0, sizeof mine);
         snprintf(mine, sizeof mine, "%s: %s", s->scheme->name, s->why);
         bool chosen = s->scheme != &gs_sync_auto;
-        /* two ranks over Gloo exchange their arrays instead of using its ring */
+        /* two ranks over Gloo exchange their arrays instead of using Gloo's ring */
         chosen = chosen && (s->scheme != &gs_sync_gloo || c->size > 2);
         gs_sync_free(s);
         memcpy(first, mine, sizeof mine);

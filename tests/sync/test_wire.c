@@ -17,7 +17,7 @@ static uint32_t infinity_of(gs_wire wire) {
     return wire == GS_WIRE_F16 ? 0x7c00 : 0x7f80;
 }
 
-/* The value of the 15 bits without the sign, by the textbook; infinity's bits count as the next larger number. */
+/* The value of the 15 bits without the sign, by the textbook; infinity's bits count as the number after the largest. */
 static double meaning(gs_wire wire, uint32_t size) {
     int p = fraction_bits(wire), bias = wire == GS_WIRE_F16 ? 15 : 127;
     int exponent = (int)(size >> p), fraction = (int)(size & ((1u << p) - 1));
@@ -103,7 +103,7 @@ TEST(rounding_is_to_nearest_even) {
         gs_wire wire = formats[f];
         for (uint32_t size = 0; size < infinity_of(wire); size++) {
             double low = meaning(wire, size), high = meaning(wire, size + 1);
-            float middle = (float)((low + high) / 2); /* exact, since it needs only one more bit */
+            float middle = (float)((low + high) / 2); /* exact, because it needs only one more bit */
             for (int step = -1; step <= 1; step++) {
                 assert_nearest(wire, float_of(bits_of(middle) + (uint32_t)step));
                 assert_nearest(wire, -float_of(bits_of(middle) + (uint32_t)step));
@@ -139,8 +139,8 @@ static float number(int rank, size_t i) {
     return sinf((float)(i % 1009) + 0.37f * (float)rank) * (float)(1 + i % 13);
 }
 
-/* Each rank rounds its values, and the sum may be rounded after each addition, each time by half a unit in the last
- * place of the largest partial sum of magnitudes. */
+/* Each rank rounds its values, and the sum may be rounded after each addition. Each rounding changes it by at most half
+ * a unit in the last place of `sizes`, the sum of all magnitudes. */
 static double tolerance(gs_wire wire, int ranks, double sizes) {
     return ldexp(sizes, -fraction_bits(wire) - 1) * (ranks + 1);
 }
@@ -260,7 +260,7 @@ static gs_status overflow(gs_comm *c, void *context) {
         GS_TRY(gs_sync_create_wire(gs_sync_schemes()[i], c, (gs_sync_array){3, GS_WIRE_F16, 1}, &s));
         gs_status status = gs_sync_run(s, x, 3);
         const char *name = s->scheme->name;
-        bool exchange = s->scheme == &gs_sync_recursive_doubling; /* it does not send the last sum */
+        bool exchange = s->scheme == &gs_sync_recursive_doubling; /* its last sum is not sent */
         gs_sync_free(s);
         GS_TRY(status);
         RANK_CHECK(isinf(x[0]) || (exchange && x[0] == 120000), "%s: 2 * 60000 = %g as f16", name, x[0]);

@@ -4,7 +4,7 @@
 
 static const gs_wire formats[] = {GS_WIRE_F16, GS_WIRE_BF16};
 
-/* 2 bytes per value, 4 per value of the tail: the textbook formulas, for arrays that divide evenly among the ranks. */
+/* 2 bytes per value, but 4 in the tail, by the textbook formulas, for arrays that divide evenly among the ranks. */
 TEST(bytes_are_halved) {
     enum { COUNT = 5040 };
     for (int i = 0; gs_sync_schemes()[i]; i++) {
@@ -24,8 +24,8 @@ TEST(bytes_are_halved) {
     assert_int_equal(cost.bytes, 999 * 2 + 4 * 4);
 }
 
-/* The transport's all_reduce, done as two exchanges: each rank sends 1/N of the array to each of N - 1 others, twice,
- * and the whole tail once. For f32 the byte count is unknown. */
+/* The transport's all_reduce, done as two exchanges: each rank sends 1/N of the array twice to each of the N - 1
+ * others, and the whole tail once. For f32 the byte count is unknown. */
 TEST(an_all_reduce_is_two_exchanges) {
     enum { COUNT = 5040, TAIL = 4 };
     for (int ranks = 2; ranks <= 9; ranks++)

@@ -6,7 +6,7 @@
 # torchrun).
 set -u
 program=$(realpath "$1")
-if [ "${ENGINES_INSIDE:-}" != 1 ]; then # with separate host names and processes: nothing is left of either
+if [ "${ENGINES_INSIDE:-}" != 1 ]; then # with separate host names and processes, so that nothing is left of either
     own=(--mount --pid --fork --mount-proc --kill-child)
     if unshare "${own[@]}" true 2>/dev/null; then ENGINES_INSIDE=1 exec unshare "${own[@]}" "$0" "$@"; fi
 fi
@@ -34,8 +34,8 @@ check() { # name output
     fi
 }
 
-# A training whose rank 1 is killed in its first attempt; the engine restarts it. GRADSUM_ENGINES_SEED determines the
-# draws: operations 30 to 79 of about 87. Before that, rank 1 waits until step 3's checkpoint is written.
+# A training run whose rank 1 is killed in the first attempt; the engine restarts the run. GRADSUM_ENGINES_SEED
+# determines at which operation: 30 to 79 of about 87. Before that, rank 1 waits until step 3's checkpoint is written.
 RANDOM=${GRADSUM_ENGINES_SEED:-20261128}
 struck=(sh "$work/struck" "$program" "${training[@]}" --checkpoint-every 3 --resume auto --checkpoint)
 cat >"$work/struck" <<'END'

@@ -16,7 +16,7 @@
 #   DRAWS=N           how many draws (200)
 #   FAILURES_SEED=S   their seed, which is printed
 #   FAILURES_ONLY=P   only draws that contain the text P, such as "stop" or "gloo:3 --zero"
-#   FAILURES_COUNT=1  count wrong draws and continue, instead of ending at the first
+#   FAILURES_COUNT=1  count wrong draws and continue, instead of ending at the first one
 #   FAILURES_JOBS=1   all draws in sequence; otherwise two halves in parallel, each with a separate seed
 set -u
 program=$(realpath "$1")
@@ -55,7 +55,7 @@ ways=("--sync ring --bucket 1" "--sync ring --wire bf16" "--sync halving_doublin
       "--zero 3" "--sync local --every 2" "--sync async --staleness 2" "--exact" "--tensor 2" "--tensor 2 --exact"
       "--pipeline 2 --pipeline-cut flops" "--pipeline 2 --pipeline-cut flops --exact")
 for way in $schemes; do
-    case $way in auto | local | async) ;; *) ways+=("--sync $way") ;; esac # a choice among others; two strategies above
+    case $way in auto | local | async) ;; *) ways+=("--sync $way") ;; esac # auto chooses one of these; two are above
 done
 
 # Sets `run`, a run's command line, and `size`, its number of workers.
@@ -92,7 +92,7 @@ start() { # fault options
     status=${PIPESTATUS[0]} ended=$EPOCHREALTIME
 }
 
-# The undisturbed run: once for each kind of run. It counts each rank's operations, which limits where faults occur.
+# The undisturbed run, made once for each kind of run. It counts each rank's operations, among which faults are drawn.
 declare -A hash_of=() operations_of=()
 undisturbed() { # key kind
     local counting= r
@@ -170,7 +170,7 @@ judge() {
     local process="(rank $rank|process $((rank / per)))([^0-9]|\$)" named finished=false by_signal=false
     named=$process
     [ "$status" != 0 ] || finished=true
-    [ $kind != kill ] || { [ $per != "$size" ] && ! is_mpi; } || by_signal=true # no launcher replaces it by 1
+    [ $kind != kill ] || { [ $per != "$size" ] && ! is_mpi; } || by_signal=true # no launcher changes it into 1
     [ $status != 124 ] && [ $status != 137 ] || $by_signal || echo "the run did not end by itself"
     case $kind in
         delay) judge_finished ;;

@@ -2,8 +2,8 @@
 # oclgrind.sh TEST-PROGRAM [few]: runs every kernel under Oclgrind, which continues after a finding and reports races
 # between work-items, reads of uninitialised memory, accesses out of bounds and wrong use of the API. Any finding is a
 # failure.
-# few: narrow vectors and large products only for linear; with GPU tiles, whose products take longest, no finite
-# differences, no comparisons of a kernel with itself, and conv2d and linear only with a fused relu.
+# few: checks narrow vectors and large products only for linear. With GPU tiles, whose products take longest, there are
+# no finite differences and no comparisons of a kernel with itself, and conv2d and linear run only with a fused relu.
 set -euo pipefail
 program=$1 few=${2:-}
 folder=$(mktemp -d)
@@ -59,9 +59,9 @@ jobs() {
     for group in special_values sgd optimizers clip batch_norm; do
         for tiles in cpu16 gpu; do echo "$tiles $group"; done
     done
-    echo "cpu16 half_storage_operators" # numbers in 16 bits
-    [ -n "$few" ] || echo "cpu16 half_storage" # of activations between layers
-    echo "cpu16 precision" # these kernels are those of the groups above, after a rounding one
+    echo "cpu16 half_storage_operators" # 16-bit tensors
+    [ -n "$few" ] || echo "cpu16 half_storage" # 16-bit activations between layers
+    echo "cpu16 precision" # the kernels of the groups above, after one that rounds
 }
 jobs >"$folder/jobs"
 # shellcheck disable=SC2016

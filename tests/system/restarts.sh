@@ -13,7 +13,7 @@ work=$(mktemp -d) && trap 'rm -rf "$work"' EXIT
 RANDOM=$((seed % 32768))
 echo "restarts: seed $seed (KILL_SEED)"
 
-# --restarts with checkpoints, or from the start (again), or --elastic; the fault; launch's options; train's
+# --restarts with checkpoints, or from the start (again), or --elastic; then the fault; then options of launch and train
 ways=("checkpoint kill -n2 --zero 2 --optimizer adam" "1:3 kill -n3 --optimizer adam" "again stop -n2 --exact"
       "2:4 stop -n4 --exact" "1 kill -n4 --exact" "checkpoint stop -n4 --exact --tensor 2"
       "checkpoint kill -n2 --sync local --every 3" "checkpoint stop -n2 --pipeline 2" "1:2 kill -n2 --exact --clip 1"

@@ -6,7 +6,7 @@ set -euo pipefail
 grep -q '4....$' /proc/self/personality || ! setarch -R true 2>/dev/null || exec setarch -R "$0" "$@"
 here=$(dirname "$(realpath "$0")")
 kind=$1 program=$2
-# Runs of 20 steps keep this number with a tenth of the samples.
+# Runs of 20 steps use a tenth of the samples, but still make 20 steps.
 export GRADSUM_TEST_TENTH=1
 
 # Each group of tests runs in a separate process, four at a time: many of them mostly wait. Prints the whole output of a

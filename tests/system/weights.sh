@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# weights.sh PROGRAM [FILE]: trains in every way that promises the same bits each time, and prints the SHA-256 of each
-# run's weights. To check on one machine that a change, such as a refactoring, alters no results:
+# weights.sh PROGRAM [FILE]: trains in every way that promises the same bits each time, and prints the SHA-256 of the
+# weights of each run. To check on one machine that a change, such as a refactoring, alters no results:
 #   tests/system/weights.sh build/gradsum >before        then the change, make, and
 #   tests/system/weights.sh build/gradsum before
 # With FILE the sums are compared with those in it; any difference fails.

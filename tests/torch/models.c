@@ -1,5 +1,5 @@
-/* torch-models DEVICE CASES INPUT OUTPUT: trains the models of a file of cases, for tests/torch/models.py, which
- * generates them and compares the results with PyTorch's.
+/* torch-models DEVICE CASES INPUT OUTPUT: trains the models of a file of cases. tests/torch/models.py generates the
+ * cases and compares the results with PyTorch's.
  *
  * A line of CASES: batch, micro-batch, c, h, w, loss (0: cross-entropy, 1: squared error), fresh (1: the first backward
  * of a step writes the gradients; 0: all add to zeros), steps, lr, momentum, weight decay, and the text of the model.

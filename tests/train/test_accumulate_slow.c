@@ -3,8 +3,8 @@
 
 /* ---- --accumulate ---- */
 
-/* The weights equal those of a single pass up to rounding, but not bit for bit, so the passes really are separate. This
- * also holds when the last batch, of 6 samples, leaves passes empty. */
+/* The weights equal those of a single pass up to rounding, but not bit for bit, which shows that the passes are
+ * separate. This also holds when the last batch, of 6 samples, leaves passes empty. */
 TEST(accumulation_equals_the_large_batch) {
     static const char *const ways[] = {"--accumulate 2",      "--accumulate 7",      ON_2 "--accumulate 2",
                                        ON_2 "--accumulate 7", ON_3 "--accumulate 2", ON_3 "--accumulate 7"};
@@ -25,7 +25,7 @@ static void look_at_micro_batch(void *context, const gs_worker *w) {
     micro_batch_seen = w->input.most;
 }
 
-/* Large samples are computed a few at a time. Batches that fit into memory are divided as usual: same bits. */
+/* Large samples are computed a few at a time. Batches that fit into memory are divided as usual and keep their bits. */
 TEST(large_samples_in_small_pieces) {
     static const struct {
         const char *model;
@@ -80,7 +80,7 @@ TEST(a_slow_worker_changes_nothing_but_time) {
     s.slow = (gs_slow){1, 5};
     slow = gs_test_train(&s);
     assert_same_bits(&fast, &slow, "--slow 1:5");
-    /* true on any machine: in 20 steps of at least 5 ms, 2 workers process 6000 + 333 samples */
+    /* true on any machine: 2 workers process 6000 + 333 samples in 20 steps of at least 5 ms */
     assert_true(slow.samples_per_s <= (6000 + 333) / (GS_TEST_STEPS * 5e-3));
     assert_prints(0, "slow     worker 1 sleeps 2.5 ms in each step",
                   "train --model softmax --steps 2 --devices cpu,cpu --slow 1:2.5");
@@ -109,7 +109,7 @@ TEST(a_sleeper_wakes_when_another_fails) {
 
 /* ---- all of them ---- */
 
-/* A rank started with another option would wait forever. */
+/* A rank started with a different option would wait forever. */
 TEST(ranks_must_agree_on_the_mode) {
     static const char *const cases[][3] = {
         {"--model lenet --pipeline 2", "--model lenet --pipeline 2 --pipeline-cut 3",

@@ -41,7 +41,7 @@ TEST(async_with_k_0_between_processes) {
     }
 }
 
-/* A slow worker lets the others run K steps ahead, and no further. */
+/* The others run K steps ahead of a slow worker, and no further. */
 TEST(async_keeps_its_bound) {
     for (int k = 1; k <= 3; k += 2) {
         gs_settings s = gs_test_settings("cpu,cpu,cpu --model 'flatten, linear 10' --sync async --slow 2:20");
@@ -53,14 +53,14 @@ TEST(async_keeps_its_bound) {
         assert_true(seen->counts <= 2 * (2 * (size_t)k + 1) + 1);
         assert_int_equal(seen->leads, k + 1);
         assert_true(seen->lead[k] > 0);
-        /* in both epochs, each worker starts all steps except the first after an answer */
+        /* in both epochs, each worker starts every step but the first after the server's answer */
         assert_int_equal(sum_of(seen->lead, seen->leads), 3 * (GS_TEST_STEPS - 2));
     }
 }
 
-/* Training is equally accurate for any order of gradients. It uses plain SGD, where a gradient moves the weights only
- * once: the usual momentum is near the limit of stability, which staleness lowers. The rate decays to 0, since with
- * large last steps the test result would depend on which gradient came last. */
+/* Training is equally accurate for any order of gradients. It uses plain SGD, because the usual momentum, with which a
+ * gradient moves the weights more than once, is near the limit of stability, which staleness lowers. The rate decays to
+ * 0, because with large last steps the result would depend on which gradient came last. */
 TEST_IN(accuracy, async_is_as_accurate) {
     gs_settings s = gs_test_options("--model 'flatten, linear 64, relu, linear 10' --devices cpu,cpu,cpu,cpu "
                                     "--threads 1 --momentum 0 --lr 0.1 --schedule cosine --epochs 8");
@@ -87,7 +87,7 @@ TEST(async_tells_its_staleness) {
     assert_prints(2, "local, async", "train --sync nobody --steps 1");
 }
 
-/* If one worker fails, all end with its message, including those that wait at the server. */
+/* If one worker fails, all workers end with its message, including those that wait for the server. */
 static int failing_rank;
 
 static void fail_at_step_5(gs_worker *w) {

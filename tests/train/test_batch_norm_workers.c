@@ -3,7 +3,8 @@
 #include "tests/support/devices.h"
 #include "tests/support/training.h"
 
-/* The last of its 28 batches of 222 has 6 of 6000 samples, so that two of 8 workers get none; then epoch 2 starts. */
+/* An epoch has 28 batches of 222 samples. The last one has only 6, so two of 8 workers get none; then epoch 2
+ * starts. */
 enum { BATCH = 222, STEPS = 30, PARAMS = 4 * 9 + 8 + (4 * 49 + 1) * 8 + 16 + 90, STATE = 2 * (4 + 8) };
 static const char MODEL[] = "conv 4 3x3 stride 2 pad 1 no_bias, batch_norm, tanh, avg_pool 2 stride 2 pad 0, "
                             "flatten, linear 8, batch_norm, tanh, linear 10";
@@ -51,7 +52,7 @@ static void ways(double most, const char *options, const char *const *ways) {
 }
 #define ASSERT_WITHIN(most, options, ...) ways(most, options, (const char *const[]){__VA_ARGS__, NULL})
 
-/* Without batch_norm, a worker would compute its 1000 samples in micro-batches of 256. */
+/* A single worker computes all 1000 samples at once; without batch_norm it would use micro-batches of 256. */
 TEST(global_is_that_of_one_worker) {
     ASSERT_WITHIN(ROUNDING, "", ON_2, ON_3, ON_8, ON_3 "--zero 1");
     ASSERT_WITHIN(ROUNDING, "--steps 7 --batch 1000", ON_3);
@@ -66,7 +67,7 @@ TEST(local_is_that_of_each_worker) {
     assert_apart(&two, &one, "two workers, local");
 }
 
-/* Groups of 10 samples, batches of 240, divided among workers, passes and micro-batches; two steps of epoch 2. */
+/* Groups of 10 samples in batches of 240, divided among workers, passes and micro-batches. Two steps are in epoch 2. */
 TEST(ghosts_do_not_depend_on_the_cut) {
     ASSERT_WITHIN(0, "--steps 27 --batch 240", "--batch-norm ghost:240");
     ASSERT_WITHIN(ROUNDING, "--steps 27 --batch 240 --batch-norm ghost:10", ON_2, ON_3 "--accumulate 2",
@@ -92,7 +93,7 @@ TEST(exact_to_the_bit) {
     ASSERT_WITHIN(0, "--exact", ON_2, ON_4, ON_8);
 }
 
-/* --exact gives the same as without, up to rounding, even for layers inside containers and between processes. */
+/* --exact changes results only by rounding, even for layers inside containers and between processes. */
 TEST(exact_is_that_of_one_worker) {
     static const char *const runs[] = {"train", "train --devices cpu,cpu,cpu,cpu,cpu,cpu,cpu,cpu",
                                        "launch -n 2 -- train", "launch -n 2 -- train --devices cpu,cpu"};

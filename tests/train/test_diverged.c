@@ -42,7 +42,7 @@ static void harm_last_worker(gs_worker *w) {
                                     sizeof harm));
 }
 
-/* If workers do not exchange data in each step, at first only one knows; still all end, and name its step. */
+/* If workers do not exchange data in each step, at first only one knows. Still all end, and name that one's step. */
 TEST(what_one_worker_sees_ends_all) {
     static const char *const ways[] = {"", "--sync local --every 5", "--sync async --staleness 0"};
     harm_after = 2;
@@ -130,7 +130,7 @@ TEST(inference_fails_too) {
     assert_prints(1, "the other 1 ended too", "launch -n 2 -- eval --load %s", path);
 }
 
-/* The same for a comparison and a sweep; the message appears once, in the last line. */
+/* A comparison or a sweep that fails gives the message once, in the last line. */
 TEST(the_last_event_says_why_it_failed) {
     static const char *const runs[] = {"compare --devices-list cpu,nothing", "compare --load no-such-file",
                                        "sweep --batch 32 --data nothing",
@@ -191,11 +191,11 @@ TEST(one_process_speaks) {
         fail_msg("%s", output);
 }
 
-/* With --lr-rule the rate is not --lr: batch 512 instead of 128 makes it four times as high after the warm-up. */
+/* With --lr-rule the rate differs from --lr: batch 512 instead of 128 makes it four times as high after the warm-up. */
 TEST(the_rate_of_the_step_is_named) {
     assert_prints(1, "this step's rate was 4e+06, from --lr 1e+06: try a smaller one",
                   "train " WILD " --batch 512 --lr-rule linear");
-    assert_prints(1, "this step's rate was 1.00", /* 1.003e+06, say */
+    assert_prints(1, "this step's rate was 1.00", /* for example 1.003e+06 */
                   "train " WILD " --batch 512 --lr-rule linear --warmup 1000");
 }
 

@@ -68,10 +68,10 @@ static void do_harm(gs_worker *w) {
     gs_bug("no tensor of worker %d is named %s", w->comm->rank, done->tensor);
 }
 
-/* The next check finds a change made between two checks. If most workers agree, the deviating one is named, even rank
- * 0; with two workers it is unknown which one is right. In stages and groups, ranks that hold the same data are
- * compared: with three replicas of two stages of lenet, ranks 0 to 2 and 3 to 5; for a divided tensor, the same part in
- * the other replica; for any other tensor, all ranks. */
+/* A change between two checks is found by the next check. If most workers agree, the deviating one is named, even if it
+ * is rank 0; with two workers it is unknown which one is right. In stages and groups, only ranks that hold the same
+ * data are compared: with three replicas of two stages of lenet, ranks 0 to 2 and ranks 3 to 5; for a divided tensor,
+ * those with the same part in other replicas; for an undivided one, all ranks of its stage. */
 TEST(verify_names_step_worker_and_layer) {
 #define STAGES                                                                                               \
     ON_6 "--model lenet --pipeline 2 --pipeline-cut 3 --batch 96 --steps 5 --micro-batches 2 --verify 1"

@@ -10,9 +10,9 @@ enum { STEPS = 3 }; /* plain loops are slow enough without a sanitizer */
 enum { STEPS = 5 };
 #endif
 
-/* If a relu's input, or the difference of two numbers that a max_pool compares, is 0 up to rounding, one program may
- * pass a gradient that the other one stops. That is not an error, and sometimes happened in 20 steps. The effect is
- * proportional to the learning rate: with 0.005, weights of mlp differed by 1.4e-5 (seed 3), so with 0.001 by 3e-6.
+/* If a relu's input, or the difference between two numbers that a max_pool compares, is 0 up to rounding, one program
+ * may pass a gradient on that the other one stops. That is not an error, and sometimes happened in 20 steps. The effect
+ * is proportional to the learning rate: with 0.005, weights of mlp differed by 1.4e-5 (seed 3), so with 0.001 by 3e-6.
  * Real errors are larger: with 0.001, leaving a sample out of one step changes weights of either model by 5e-5. */
 static const float LEARNING_RATE = 0.001f;
 static const double TOLERANCE = 1e-5;

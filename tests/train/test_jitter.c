@@ -39,7 +39,7 @@ TEST(jitter_is_read_and_printed) {
 
 enum { STEPS = 20000 };
 
-/* The number of steps in which two workers agree. */
+/* The number of steps in which both workers pause or both do not. */
 static int agree(const gs_jitter *j, uint64_t seed, int rank, uint64_t other_seed, int other) {
     int same = 0;
     for (uint64_t step = 0; step < STEPS; step++)

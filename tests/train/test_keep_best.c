@@ -1,7 +1,7 @@
 /* train --keep best: the saved weights are those of the epoch with the highest test accuracy. */
 #include "tests/support/program.h"
 
-/* Reads the epochs' best test accuracy from the JSON lines, and what the last line says about the kept epoch. */
+/* Reads the JSON lines: the best and the last of the epochs' test accuracies, and which epoch was kept. */
 static void read_lines(char *output, double *best, int *best_epoch, double *last, int *kept) {
     *best = -1;
     *best_epoch = *kept = 0;

@@ -10,7 +10,7 @@
 
 static const gs_shape image = {2, 8, 8, 0};
 
-/* A net that is parsed, written and parsed again has the same text and the same parameters. */
+/* A net that is parsed, printed as text and parsed again has the same text and the same parameters. */
 TEST(text_of_a_net) {
     const char *texts[] = {
         "linear 10",
@@ -83,7 +83,7 @@ static void fit_open(fit *f, gs_device *d) {
     f->targets = gs_test_put(d, targets, sizeof targets);
 }
 
-/* Computes forward and the loss. Reads the outputs back, and computes the sum of losses again here, in double. */
+/* Runs forward and the loss, then computes the sum of losses again here from the outputs, in double. */
 static double loss_of(fit *f, gs_mem *logits) {
     float y[FIT_SAMPLES * FIT_OUTPUTS], stats[GS_STATS];
     double sum = 0;

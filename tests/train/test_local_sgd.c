@@ -3,8 +3,8 @@
 
 /* ---- --sync local ---- */
 
-/* H = 1 equals the synchronous step, even if parts differ in size (333 samples over 2 to 4 workers; the last batch, of
- * 6, leaves two of 8 workers without any). This holds for plain SGD and also with momentum, because the velocity is
+/* H = 1 equals the synchronous step, even if parts differ in size (333 samples for 2 to 8 workers; in the last batch,
+ * of 6 samples, two of 8 workers have none). This holds for plain SGD and also with momentum, because the velocity is
  * averaged too. */
 TEST(local_sgd_with_h_1_is_synchronous) {
     static const char local[] = "--sync local --every 1";
@@ -14,8 +14,8 @@ TEST(local_sgd_with_h_1_is_synchronous) {
                              gs_test_format(ON_8 "%s", local));
 }
 
-/* One step of plain SGD without weight decay, on parts of 3 and 2 samples: the average with weights 3/5 and 2/5 equals
- * the step on all 5. Equal weights would give another result. The epoch ends before 7 steps, and so averages. */
+/* One step of plain SGD without weight decay, on parts of 3 and 2 samples: the average weighted by 3/5 and 2/5 equals
+ * the step on all 5. An unweighted one would not. The run ends before 7 steps, and therefore averages. */
 TEST(local_sgd_weighs_by_samples) {
     assert_ways_are_near(ON_2
                          "--model 'flatten, linear 10' --batch 5 --steps 1 --momentum 0 --weight-decay 0",

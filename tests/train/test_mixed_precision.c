@@ -46,7 +46,7 @@ typedef struct updated {
     double norm;
 } updated;
 
-/* Two updates with gradients of about 1e-3 times the scale; in the second, one element is `spoiled`. */
+/* Two updates with gradients of about 1e-3 times the scale; in the second, one element is multiplied by `spoiled`. */
 static updated update_twice(gs_device *d, const gs_optimizer_ops *ops, float scale, float clip,
                             float spoiled) {
     updated u;
@@ -143,8 +143,8 @@ TEST(all_workers_skip_the_same) {
     }
 }
 
-/* The weights equal those of f32 up to rounding: 12 steps of rate 0.05, products with errors of at most 2 units at 1,
- * gradients of magnitude at most 1. */
+/* The weights equal those of f32 up to rounding: 12 steps at a rate of 0.05, products that are off by at most 2 units
+ * at 1, and gradients of magnitude at most 1. */
 static void near_to_f32_on(const char *device) {
     gs_settings s = settings_of(GS_PRECISION_F32, device);
     const gs_result f32 = gs_test_train(&s);
@@ -183,7 +183,7 @@ TEST(on_opencl_too) {
         gs_result both = gs_test_train(&s);
         s.devices = "cpu,cpu";
         gs_result cpu = gs_test_train(&s);
-        /* a number near a tie is rounded up in one run and down in the other: by one unit, in 4 steps */
+        /* a number near a tie may be rounded up in one run and down in the other: one unit in each of 4 steps */
         const double most = 4 * 0.05 * (p == GS_PRECISION_BF16 ? ldexp(1, -8) : ldexp(1, -11)) / (1 - 0.9);
         const double off = gs_test_difference(&both, &cpu);
         if (!(off <= most)) fail_msg("precision %d: the weights differ by %g, tolerance %g", p, off, most);
@@ -237,7 +237,7 @@ TEST(what_it_says) {
     assert_prints(0, "done", "train --model softmax --sync local --every 2 --precision bf16 --steps 3");
 }
 
-/* Each sample has a pixel of 1e8, which is infinite in f16, as is its gradient with any scale; the loss is finite. */
+/* Each sample has a pixel of 1e8: infinite in f16, as is its gradient with any scale, although the loss is finite. */
 TEST(no_scale_will_do) {
     enum { N = 40, PIXELS = 16 };
     static float x[N * PIXELS];

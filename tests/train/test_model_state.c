@@ -1,4 +1,4 @@
-/* State that is not learned, with every strategy: it is the same on all workers, and the mean over all samples. */
+/* State that is not learned: with every strategy it is the same on all workers, and a mean over all samples. */
 #include <math.h>
 #include "data/order.h"
 #include "layer/make.h"
@@ -7,7 +7,7 @@
 
 enum { WIDTH = 3, SAMPLES = 60, BATCH = 7, EPOCHS = 2, CLASSES = 4, WORKERS = 3, LABELS = SAMPLES };
 
-/* ---- a layer with a running mean: y = x - mean, then mean = mean / 2 + x / 2, averaged over all tokens ---- */
+/* ---- a layer with a running mean: y = x - mean, then mean = mean / 2 + (mean of x over all tokens) / 2 ---- */
 
 static gs_status centre_plan(gs_layer *l, gs_shape in) {
     l->out = in;
@@ -65,7 +65,7 @@ static float input(size_t i) {
     return sinf((float)i) + 0.1f * (float)(i % WIDTH);
 }
 
-/* A set of SAMPLES tokens, this many per sample. */
+/* A set of SAMPLES tokens, with `tokens` per sample. */
 static gs_dataset *make_set(int tokens) {
     float x[SAMPLES * WIDTH];
     int32_t labels[LABELS];
@@ -115,7 +115,7 @@ static gs_settings plain(void) {
 
 enum { PARAMS = WIDTH * WIDTH + WIDTH + CLASSES * WIDTH + CLASSES, SAVED = PARAMS + 2 * WIDTH };
 
-/* The weights, followed by the state: the same on all workers. */
+/* Trains; checks that all workers have the same weights and state, and returns them in this order. */
 static void run_tokens(gs_settings settings, int workers, int tokens, float weights[SAVED]) {
     training t = {.settings = settings, .set = make_set(tokens)};
     gs_test_layout layout = {.name = "threads", .workers = {workers}};

@@ -152,7 +152,7 @@ TEST(a_step_of_every_mode_allocates_nothing) {
 
 enum { COUNT = 5000, ROUNDS = 20, WARM_ROUNDS = 8 };
 
-/* Makes all calls, with messages of several lengths, two in flight; also on memory that the ranks own. */
+/* Makes all calls, with messages of several lengths, two of them in flight; also on memory that the ranks own. */
 static gs_status all_calls(gs_comm *c, void *in, void *out) {
     int next = (c->rank + 1) % c->size, last = (c->rank + c->size - 1) % c->size;
     for (size_t n = 1; n <= COUNT; n *= 70) {
@@ -192,8 +192,8 @@ TEST(collectives_between_threads_allocate_nothing) {
 }
 
 /* Long messages to rank 0 and back, as with a parameter server. In training it is a matter of luck whether one message
- * is in flight at a time or, if rank 0 is late, all at once. Here the first rounds do the former, and the later ones
- * the latter. */
+ * is in flight at a time or, if rank 0 is late, all are at once. Here the first rounds have one at a time, the later
+ * ones all at once. */
 static gs_status serve_late(gs_comm *c, void *context) {
     (void)context;
     enum { LONG = (4 << 20) + 1 };

@@ -58,7 +58,7 @@ static struct {
     atomic_int moved, copied;
 } copies;
 
-/* Called in the fetching thread, which is as slow as possible: it does nothing before the owner waits for it. */
+/* Runs in the fetching thread and makes it as slow as possible: it does nothing until the owner waits for it. */
 static void move(void *context, uint64_t step, const gs_offload_transfer *moved) {
     (void)context, (void)step, (void)moved;
     while (!copies.waits) sched_yield();
@@ -72,7 +72,7 @@ static gs_status settle(gs_device *d) {
     return status;
 }
 
-/* By now its block has been fetched, and those before it have been dropped. */
+/* By now the block that it reads has been fetched, and all blocks before that have been dropped. */
 static gs_status read_block(gs_device *d, void *to, gs_mem from, size_t bytes) {
     if (copies.moved != 2 * copies.copied++ + 1) copies.early = copies.waits = true;
     return copies.inner->read(d, to, from, bytes);
@@ -92,7 +92,7 @@ TEST(a_block_of_weights_goes_before_the_next_is_copied) {
     cpu->offload_watcher.moved = move;
     assert_ok(gs_model_read_weights(m, host));
     const int moved = copies.moved;
-    copies.waits = true; /* the rest may continue */
+    copies.waits = true; /* the thread may finish the rest */
     assert_true(!copies.early && copies.copied == 3 && moved == 6);
     cpu->ops = copies.inner;
 }

@@ -27,7 +27,7 @@ TEST(the_ledger_says_what_is_elsewhere) {
             fail_msg("%s: %.0f bytes on the device instead of %.0f, and %.0f offloaded",
                      gs_memory_word(kinds[i]), here, before, there);
     }
-    double places[2][GS_MEMORY_PLACES]; /* recomputed data are not offloaded */
+    double places[2][GS_MEMORY_PLACES]; /* data to be recomputed are not offloaded */
     for (int again = 0; again < 2; again++) {
         s.model = "flatten, linear 600, 9 x residual (linear 600, tanh, linear 600), linear 10";
         s.offload = GS_OFFLOAD_ACTIVATIONS;
@@ -155,12 +155,12 @@ TEST(vectors_are_sent_in_blocks) {
     s.offload = GS_OFFLOAD_OPTIMIZER;
     gs_result r;
     assert_ok(gs_train(&s, &(gs_observer){.context = NULL, .start = watch_messages}, &r));
-    assert_true(messages.bytes >= r.params * sizeof(float)); /* half of each of two vectors */
+    assert_true(messages.bytes >= r.params * sizeof(float)); /* rank 1's halves of two vectors */
     assert_int_equal(messages.largest, GS_OFFLOAD_BLOCK * sizeof(float));
     gs_result_free(&r);
 }
 
-/* Compares to the byte: neighbours share pages, and a step may find pages that an earlier step or test left. */
+/* Must agree to the byte, although neighbours share pages and a step may find pages left by an earlier step or test. */
 TEST(models_take_what_is_planned) {
     static const char *const models[] = {"mlp", "lenet", "gpt"}, *const data[] = {"fashion-mnist-small",
                                                                                   "jargon"};

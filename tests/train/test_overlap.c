@@ -6,8 +6,8 @@
 
 #include <math.h>
 
-/* As in test_train.c: 6000 samples in batches of 333; step 19 has 6 samples (so two of 8 workers have none), step 20
- * starts epoch 2. Buckets of 1 KB: the last layer is smaller, and the linear layer before it is larger. */
+/* As in test_train.c: 6000 samples in batches of 333; step 19 has 6 samples, so two of 8 workers have none; step 20
+ * starts epoch 2. The last layer is smaller than a bucket of 1 KB, the linear layer before it larger. */
 static const char MODEL[] = "conv 4 3x3 stride 2 pad 1, relu, max_pool 2, residual (conv 4 3x3 pad 1, relu | "
                             "conv 4 1x1), flatten, dropout 0.25, linear 16, tanh, linear 10";
 enum { BATCH = 333, STEPS = GS_TEST_STEPS, BUCKETS = 2 };
@@ -23,7 +23,6 @@ static bool depends_on_the_cut(const char *sync) {
     return strcmp(sync, "ring") == 0 || strcmp(sync, "auto") == 0;
 }
 
-/* The same training with and without buckets. */
 static void compare(gs_settings s, int buckets) {
     s.bucket = 0;
     gs_result plain = gs_test_train(&s);
@@ -61,7 +60,7 @@ TEST(passes_and_ragged_batches) {
     compare(s, BUCKETS);
 }
 
-/* Buckets also work with 16 bits on the wire, since ps rounds each element separately. The counts are not rounded. */
+/* Buckets also work with 16 bits on the wire, because ps rounds each element separately. The counts are not rounded. */
 TEST_IN(bucket, buckets_go_with_wire) {
     gs_settings s = gs_test_with(settings_for("cpu,cpu,cpu", "ps"), "--wire bf16 --verify 1");
     compare(s, BUCKETS);
@@ -90,7 +89,7 @@ TEST_IN(bucket, buckets_end_at_layers) {
         {MODEL, 1000000, 1},
         {"flatten, linear 10", 1, 1},
         {"mlp", 1, 3},   /* a bucket per layer: no layer is divided, not even the first, of 1.6 MB */
-        {"mlp", 100, 2}, /* 256 x 10 and 512 x 256 floats, then 784 x 512 */
+        {"mlp", 100, 2}, /* 256 x 10 and 512 x 256 floats together, then 784 x 512 */
         {"mlp", 1000, 1},
         {"residual (conv 4 3x3 pad 1 | conv 4 1x1), flatten, linear 10", 1, 2},
     };

@@ -1,5 +1,5 @@
-/* An optimiser and a layer from outside the library, with three vectors, three parameters and state. The library must
- * not assume two parameters per layer, or one velocity. */
+/* An optimiser with three vectors, and a layer with three parameters and state, both from outside the library. The
+ * library must not assume two parameters per layer, or one velocity. */
 #include <inttypes.h>
 #include <math.h>
 #include "layer/make.h"
@@ -79,7 +79,7 @@ static gs_status own_plan(gs_layer *l, gs_shape in) {
     return gs_layer_parameter_filled(l, "c", 1, (int[]){1}, 0.75f);
 }
 
-/* y = x; training doubles the first state and keeps the second: dw = n s. */
+/* y = x. Training doubles the first state and keeps the second: dw is n times the new value. */
 static gs_status own_forward(gs_layer *l, const gs_pass *pass, gs_mem x, gs_mem *y) {
     const gs_backend *ops = l->device->ops;
     const gs_param *doublings = &l->param[0], *mean = &l->param[3];

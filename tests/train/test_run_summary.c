@@ -74,7 +74,7 @@ TEST(shares_are_measured_or_null) {
     }
 }
 
-/* A single worker gets no more threads than each of two workers, or the comparison would be unfair. */
+/* A single worker gets no more threads than each of two workers would, so that the comparison is fair. */
 TEST(sets_have_equal_threads) {
     char *output, text[40];
     int most = gs_cpu_cores() / 2 > 0 ? gs_cpu_cores() / 2 : 1;
@@ -111,7 +111,7 @@ TEST(a_full_disk_takes_no_result) {
     assert_true(gs_test_field(o, "test_accuracy")->valuedouble > 0.1);
 }
 
-/* run.json also records how a run ended when some lines of its steps could not be written. */
+/* run.json records how a run ended, even if some lines of its steps could not be written. */
 TEST(a_log_that_fails_has_an_end) {
     char *output = gs_test_shell_output(
         0,

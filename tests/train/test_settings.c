@@ -1,4 +1,4 @@
-/* Settings from a program are checked like options on the command line. */
+/* Settings that a program makes are checked like options on the command line. */
 #include <limits.h>
 #include <math.h>
 #include "tests/support/training.h"
@@ -48,7 +48,7 @@ TEST(numbers_out_of_range) {
     REFUSED(timeout, NAN, "the timeout is nan s");
 }
 
-/* Values below each option's minimum and above its maximum. None of them is a default that means off. */
+/* Values below each option's minimum and above its maximum. None of these values is a default that means off. */
 TEST(numbers_beyond_the_range_of_each_option) {
     int refused = 0;
     for (const gs_run_option *o = gs_run_table; o->name; o++)
@@ -151,7 +151,7 @@ TEST(values_that_only_a_program_sets) {
     s.staleness = -1;
     s.mean = s.std = (gs_by_channel){0};
     s.batch = 0;
-    s.timeout = 1e6; /* as large as GRADSUM_TIMEOUT may be */
+    s.timeout = 1e6; /* as much as GRADSUM_TIMEOUT allows */
     gs_result r = gs_test_train(&s);
     assert_int_equal(r.steps, 2);
     gs_sweep none = {.settings = s, .seeds = 1};

@@ -30,7 +30,7 @@ TEST(old_steps_make_room) {
     double now = 0;
     for (int i = 0; i < GS_STEP_TIMES; i++) gs_step_times_ended(&p, now += 8, true);
     for (int i = 0; i < GS_STEP_TIMES / 2; i++) gs_step_times_ended(&p, now += 2, true);
-    assert_true(gs_step_times_median(&p) == 2); /* as many of either: the lower one */
+    assert_true(gs_step_times_median(&p) == 2); /* equally many 2s and 8s: the lower one */
     for (int i = 0; i < GS_STEP_TIMES / 2; i++) gs_step_times_ended(&p, now += 1, true);
     assert_true(gs_step_times_median(&p) == 1); /* no 8 is left */
     gs_step_times_ended(&p, now += 8, true);    /* replaces a 2 */

@@ -1,4 +1,4 @@
-/* A sweep: the list of batches, and runs in parallel or sequentially that do or do not reach their target. */
+/* A sweep: the list of batches, and runs, in parallel or one after another, that reach their target or do not. */
 #include "tests/support/training.h"
 #include "tests/support/tiny_set.h"
 
@@ -190,7 +190,7 @@ TEST(failures_are_told) {
     gs_sweep_free(&s);
 }
 
-/* After a stop, the completed runs are shown. */
+/* Stops the sweep after its second run; completed runs are still shown. */
 static void stop_after_second(void *context, const gs_sweep *s, const gs_sweep_run *r) {
     (void)context;
     if (r == &s->run[1]) gs_stop_requested = 1;

@@ -5,7 +5,7 @@
 #include "tests/support/some_text.h"
 #include "tests/support/training.h"
 
-/* The model predicts the next token from the last one alone, with a table row per token, and softmax. */
+/* The model predicts the next token only from the last one, with a table row per token, and softmax. */
 enum { WEIGHTS = KINDS * KINDS };
 
 typedef struct plain {
@@ -89,7 +89,7 @@ static void note_epoch(void *context, const gs_epoch_report *r) {
     accuracies[r->epoch] = r->test_accuracy;
 }
 
-/* The kept epoch has the lowest loss; the first one with the highest accuracy is another one. */
+/* The epoch that is kept has the lowest loss, although another one has the highest accuracy. */
 TEST(keeps_the_lowest_loss) {
     gs_settings s = text_settings(text_file(), "cpu");
     const gs_observer observer = {.epoch = note_epoch};

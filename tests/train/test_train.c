@@ -127,7 +127,7 @@ TEST(label_smoothing_is_for_training) {
     gs_result one = gs_test_train(&s);
     s.save = NULL;
     assert_true(one.train_loss >
-                plain.train_loss + 0.1); /* by e times the mean of -log p over the wrong classes */
+                plain.train_loss + 0.1); /* by 0.3 times the mean of -log p over the wrong classes */
     assert_ways_are_near("--batch 333 --label-smoothing 0.3", ON_2);
     assert_ways_have_the_bits("--batch 333 --label-smoothing 0.3 --exact", ON_2);
     s.label_smoothing = 0; /* the test loss does not depend on it */
@@ -135,7 +135,7 @@ TEST(label_smoothing_is_for_training) {
     assert_true(gs_test_eval(&s).test_loss == one.test_loss);
 }
 
-/* Inference gives the same bits with any number of workers, and predict agrees with eval. */
+/* Inference gives the same bits with any number of workers, and the results of predict agree with those of eval. */
 TEST(eval_is_the_same_for_any_workers) {
     const char *path = gs_test_format("%s/w.safetensors", gs_test_folder());
     gs_settings s = gs_test_with(settings_for("cpu", "allreduce"), "--save %s", path);

@@ -228,7 +228,7 @@ TEST(predictions_on_every_device) {
 
 /* ---- files and weights ---- */
 
-/* One trainer runs to the end; another stops in the middle of an epoch, and a third loads what that one saved. */
+/* One trainer makes all steps; a second one stops in the middle of an epoch and saves, and a third loads that file. */
 TEST(saved_and_loaded) {
     gs_dataset *set = clouds(0);
     const char *file = in_folder(gs_test_folder(), "trainer.safetensors");
@@ -264,7 +264,7 @@ TEST(saved_and_loaded) {
     make_steps(slower, 1);
 }
 
-/* Without --epochs a trainer has no end, and its file states none, so the program uses its default. */
+/* Without --epochs a trainer has no end, and its file states no epochs, so the program uses its default. */
 TEST(the_program_goes_on) {
     const char *file = in_folder(gs_test_folder(), "endless.safetensors");
     const char *more[] = {NULL, "--epochs 2", "--steps 40"}, *epochs[] = {NULL, "2", "1000000"};

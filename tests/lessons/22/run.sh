@@ -4,7 +4,7 @@
 #   - gradsum explain names each exhibit of the museum, and the student's explain names those of the lab
 #   - neither reports anything about a correct run
 #   - --draw shows the same exhibits in another order
-#   - with --even, exhibits 5 and 8 show no difference, and the others do
+#   - with --even, exhibits 5 and 8 show no difference, and all others show one
 set -u
 build=$1 program=$2 work=$3/museum wrong=0
 fail() { echo "  FAILED: $1" >&2; wrong=1; }
