@@ -6,13 +6,13 @@
 # one part.
 limits='
 training            18068
-src/comm            10615
+src/comm            10614
 src/cli              9966
 src/explain          1992
 cpu+cl              16174
 the-rest-of-src     20528
-src+cpu+cl          77343
-tests               42730
+src+cpu+cl          77342
+tests               42727
 lessons             47802
 '
 code() {
