@@ -96,7 +96,7 @@ static int larger(int a, int b) {
 }
 
 static gs_status make_plan(const gs_conv2d_sizes *s, plan *p) {
-    enum { ROUND = 16, SLACK = 64 }; /* planes are whole vectors; tiles may read SLACK floats past a row */
+    enum { ROUND = 16, SLACK = 64 }; /* planes are whole vectors; tiles may read SLACK elements past a row */
     p->taps_h = (s->kernel_h + s->stride_h - 1) / s->stride_h;
     p->taps_w = (s->kernel_w + s->stride_w - 1) / s->stride_w;
     /* all windows with their padding, and all pixels of x, even those that no window covers */

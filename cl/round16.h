@@ -1,7 +1,7 @@
 /* 16-bit inputs of an operator. If the precision is not f32, factors of products and the data that forward leaves for
- * backward (backend.h) are stored in 16 bits: forward stores them so (`half`: see gs_mem), or gs_cl_rounded
- * copies them to scratch memory, where they last until its next call. The kernels are the f32 ones, built for 16-bit
- * memory (stored.clh). */
+ * backward (backend.h) are in 16 bits: either forward stored them so (`half`: see gs_mem), or gs_cl_rounded copies them
+ * to scratch memory, where they last until its next call. The kernels are the f32 ones, built for 16-bit memory
+ * (stored.clh). */
 #pragma once
 
 #include "cl/cl.h"

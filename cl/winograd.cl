@@ -172,7 +172,7 @@ static void tile_from_places(__global float *y, size_t width, __global const flo
     }
 }
 
-/* by_g applies the minus sign in A's last row, for row and column 3 of n; here, row 3 is just the second number. */
+/* weights_from_places applies the minus sign in A's last row, for row and column 3 of n; here, they are just dy. */
 static void dy_to_places(__global float *n, size_t matrix, __global const float *dy, size_t width) {
     vec half_done[4][2];
 #pragma unroll

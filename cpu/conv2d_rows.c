@@ -134,7 +134,7 @@ static inline gs_vector add_outputs(gs_vector sum, const gs_conv2d_sizes *s, con
 }
 
 /* With stride_w 2: each v contributes to every second pixel. Pixel w + 2 i is seen by output (w + pad_w - v) / 2 + i if
- * that is an integer; otherwise pixel w + 1 + 2 i is seen. Two vectors of sums become two vectors of pixels. */
+ * that is an integer; else w + 1 + 2 i, by (w + 1 + pad_w - v) / 2 + i. Two vectors of sums give two of pixels. */
 static void add_up_halves(const gs_conv_rows *shape, float *dx, const float *drows) {
     const gs_conv2d_sizes s = *shape->s;
     gs_conv_rows r = *shape;

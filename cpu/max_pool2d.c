@@ -119,7 +119,7 @@ static bool is_2x2(const gs_pool2d_sizes *s) {
 POOL_2X2(8) /* pool_2x2_8, unpool_2x2_8 */
 POOL_2X2(4) /* pool_2x2_4, unpool_2x2_4 */
 
-/* Rows of fewer than 8 outputs are faster with 8 lanes, too, but they then extend into the next row: not the last. */
+/* Rows of fewer than 8 outputs are faster with 8 lanes, too. They then reach into the next row: the last takes 4. */
 static int rows_by_8(const gs_pool2d_sizes *s) {
     return s->out_w >= 8 ? s->out_h : s->out_w > 4 ? s->out_h - 1 : 0;
 }

@@ -90,7 +90,7 @@ static char *page_of(const struct gs_cpu_offloader *a, char *memory) {
     return memory - (uintptr_t)memory % a->page;
 }
 
-/* Fetch all pages that contain these bytes, or drop the pages with no other bytes. *number = the job's number. */
+/* Fetch all pages that contain these bytes, or drop those that contain only these bytes. *number = the job's number. */
 static gs_status move(gs_device *d, void *host, size_t bytes, bool fetched, uint64_t *number) {
     gs_cpu *cpu = gs_cpu_of(d);
     *number = 0;

@@ -40,7 +40,7 @@ enum { GS_STAT_LOSS = 0, GS_STAT_CORRECT = 1, GS_STAT_SAMPLES = 2, GS_STAT_STOP 
  * WITH(..., parameter, help) for operators whose last argument is a float parameter; or OWN(...) for operators whose
  * layer layer/activations.c defines by hand. y may be x, and dx may be dy. The slots of gs_backend, the lists in
  * operators.h, the host side of the kernels (cl/element_wise.c), the layers, the words of model texts and the tests
- * expand this table; `of` is free for them to use. A row's functions are in cpu/NAME.c, cpu/plain/NAME.c and cl/NAME.cl.
+ * expand this table; `of` is free for their use. A row's functions are in cpu/NAME.c, cpu/plain/NAME.c, cl/NAME.cl.
  *
  *     relu       y = max(x, 0);  dx = dy where y > 0, else 0
  *     tanh       y = tanh(x);  dx = dy (1 - y^2)
@@ -49,7 +49,7 @@ enum { GS_STAT_LOSS = 0, GS_STAT_CORRECT = 1, GS_STAT_SAMPLES = 2, GS_STAT_STOP 
  *                dx = dy (Phi(x) + x phi(x)), phi(x) = exp(-x^2/2) / sqrt(2 pi)
  *     gelu_tanh  GPT-2's gelu: y = x s, s = (1 + tanh(u)) / 2, u = sqrt(2/pi) (x + 0.044715 x^3);
  *                dx = dy (s + 2 x s (1 - s) du/dx)
- *     silu       y = x s, s = 1 / (1 + exp(-x)), also known as swish;  dx = dy s (1 + x (1 - s))
+ *     silu       also known as swish: y = x s, s = 1 / (1 + exp(-x));  dx = dy s (1 + x (1 - s))
  *     softplus   y = log(1 + exp(beta x)) / beta;  dx = dy / (1 + exp(-beta x))
  */
 /* clang-format off */
@@ -319,11 +319,11 @@ typedef struct gs_backend {
     gs_status (*nesterov_update)(gs_device *, gs_mem w, gs_mem v, gs_mem dw, size_t count, float scale,
                                  float lr, float momentum, float weight_decay);
     /* The rows of GS_STEP_UPDATES: X(of, NAME, update), in cpu/NAME.c, cpu/plain/NAME.c and cl/NAME.cl; `of` is free
-     * for the table's users. For every parameter (m and v below FLT_MIN become 0; an optimiser without v gets GS_NONE):
+     * for the table's users. For every parameter (m and v below FLT_MIN become 0; lion ignores v, which is GS_NONE):
      *
      *     adam  g = scale dw + l2 w;  m = beta1 m + rest1 g;  v = beta2 v + (rest2 g) g;
      *           w = keep w - rate (m / (root sqrt(v) + epsilon))
-     *     lamb  the direction of LAMB's step (optim/lamb.c) replaces dw, so dw is the argument w, and w the argument dw:
+     *     lamb  the direction of LAMB's step (optim/lamb.c) replaces dw: dw is the argument w, and w the argument dw:
      *           g = scale dw;  m and v as in adam;  dw = rate (m / (root sqrt(v) + epsilon)) + l2 w
      *     lion  g = scale dw;  w = keep w - rate sign(beta1 m + rest1 g);  m = beta2 m + rest2 g
      *

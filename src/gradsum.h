@@ -122,7 +122,7 @@ GS_API gs_shape gs_dataset_shape(const gs_dataset *);
 /* Copy samples order[0..n-1] (if `order` is NULL: samples first..first+n-1) into `inputs`, as bytes or floats,
  * whichever the set stores. Copy their labels, as int32, or their float targets into `targets`. Either pointer may be
  * NULL. The device converts bytes to floats later. A text gives its test windows, or its training windows with shift 0.
- * It cannot fail for samples in memory; for pictures in files it can, with GS_E_FILE, GS_E_FORMAT or GS_E_MEMORY. */
+ * The call cannot fail for samples in memory; for pictures in files: GS_E_FILE, GS_E_FORMAT or GS_E_MEMORY. */
 GS_API gs_status gs_dataset_gather(const gs_dataset *, const uint32_t *order, size_t first, size_t n,
                                    void *inputs, void *targets);
 

@@ -29,8 +29,8 @@ typedef struct gs_busy_clock {
 
 gs_busy_clock gs_busy_begin(void);
 
-/* The share of the time since this thread's gs_busy_begin in which it had no core. 0 if that was under 50 ms, or if
- * this process alone kept its `cpus` busy, so that its own threads, such as image decoders, waited for each other. */
+/* The share of the time since this thread's gs_busy_begin in which it could run but had no core. 0 if that was under
+ * 50 ms, or if this process alone kept its `cpus` busy, so that its own threads (image decoders) waited for cores. */
 double gs_busy_waited(const gs_busy_clock *since, double cpus);
 
 /* Measure for a quarter of a second with `threads` computing threads. */

@@ -35,7 +35,7 @@ void gs_jobs_free(gs_jobs *);
 
 bool gs_jobs_have_thread(const gs_jobs *);
 
-/* *ticket (may be NULL) becomes the job's number, from 1, or 0 if there is no thread. Fails as gs_jobs_wait does. */
+/* *ticket (may be NULL): the job's number, from 1, or 0 if gs_jobs_create got room 0. Fails like gs_jobs_wait. */
 gs_status gs_jobs_give(gs_jobs *, gs_job, uint64_t *ticket);
 
 bool gs_jobs_is_done(gs_jobs *, uint64_t ticket);

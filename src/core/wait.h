@@ -11,7 +11,7 @@
  * 200 us; if instead it went to sleep after 50 us, it waited 91 or 229 us.
  *
  * If the threads that wait for each other outnumber the cores, the first stage is skipped: a spinning thread may occupy
- * the core that the thread it waits for needs.
+ * the very core needed by the thread for which it waits.
  *
  *     for (gs_wait w = gs_wait_begin(crowded); !come && gs_wait_a_moment(&w);) continue;
  *
@@ -31,7 +31,7 @@ static inline gs_wait gs_wait_begin(bool crowded) {
     return (gs_wait){.yields = crowded};
 }
 
-/* Spend the time between two looks; false: it is time to sleep. */
+/* Pass the time between two polls; false: it is time to sleep. */
 bool gs_wait_a_moment(gs_wait *);
 
 /* Are there more threads than this process has cores, or than its quota allows to run at once (core/usable.h)? */

@@ -91,7 +91,7 @@ gs_status gs_unzip(const char *name, const void *data, size_t bytes, size_t size
     return ended(good ? GS_OK : gs_fail(GS_E_FORMAT, "%s: damaged gzip stream", name), text, size);
 }
 
-/* Open a stream that unzips. Files without gzip's first bytes are read unchanged. */
+/* Open a stream that unzips. Files without gzip's magic bytes are read unchanged. */
 static gs_status open_zipped(const char *path, gzFile *f, int *fd, uint64_t *size) {
     GS_TRY(gs_file_open(path, fd, size));
     *f = gzdopen(*fd, "rb");

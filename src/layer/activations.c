@@ -1,6 +1,6 @@
-/* Element-wise layers: each element of y depends on one element of x, through an operator of GS_ELEMENT_WISE, which
- * has their formulas (backend.h). Layers whose backward reads y may work in place; the others need x and therefore a
- * separate y.
+/* Element-wise layers: each element of y depends on one element of x, through an operator of
+ * GS_ELEMENT_WISE_ROWS in backend.h, where the formulas are. Layers whose backward reads y may work in place; the
+ * others need x and therefore a separate y.
  *
  * Sources: Elfwing, Uchibe, Doya, "Sigmoid-weighted linear units for neural network function approximation in
  * reinforcement learning" (Neural Networks 107, 2018), for silu; Hendrycks, Gimpel, "Gaussian error linear units

@@ -25,7 +25,7 @@ typedef struct embedding {
     int width;
 } embedding;
 
-/* Layers are numbered depth first, so only its own containers come before the first layer. */
+/* Layers are numbered depth first, so before the first one come only the containers that hold it. */
 static bool is_first(const gs_layer *l) {
     int holders = l->name[0] ? 1 : 0;
     for (const char *c = l->name; *c; c++) holders += *c == '.';

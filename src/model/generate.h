@@ -43,8 +43,8 @@ typedef struct gs_sampling {
 #define GS_TEMPERATURE_MOST 1e6f
 
 /* A generator generates max_batch texts at once. The model must outlive it, and must not be used for anything else in
- * the meantime. GS_E_SHAPE: the model does not take token sequences, or cannot run token by token; the message says
- * why. GS_E_USAGE: sampling out of range. GS_E_MEMORY. */
+ * the meantime. GS_E_SHAPE: the model is not a language model (token numbers in; for each, a logit per token out), or
+ * cannot run token by token. GS_E_USAGE: sampling out of range. GS_E_MEMORY. */
 gs_status gs_generator_create(gs_model *, const gs_sampling *, gs_generator **out);
 /* Check only a model's shapes; the model may be a plan. gs_generator_create also checks each layer. */
 gs_status gs_generator_check(const gs_model *);

@@ -56,8 +56,8 @@ typedef struct gs_model {
     size_t weights_apart, gradients_apart;
     /* Buffers for the loss, (max_batch, outputs) each. The loss determines which of the first two exist. */
     gs_mem probability, target, dlogits;
-    /* If a group divides the outputs, `out` and the buffers above describe this worker's shard, and this buffer holds
-     * the sums of the loss over the group: ranks + 3 floats for each target of max_batch samples. */
+    /* If a group divides the outputs, `out` describes this worker's shard, the buffers above hold it, and this one
+     * holds the sums of the loss over the group: ranks + 3 floats for each target of max_batch samples. */
     gs_mem loss_sums;
 } gs_model;
 

@@ -31,8 +31,8 @@ static cJSON *event_in_short(const cJSON *e, bool is_bar) {
     return row;
 }
 
-/* A run's first bars and memory samples, as many of each as fit when `of` runs share the page, and all other events up
- * to that point. */
+/* A run's first bars and memory samples, as many of each as fit on a page with `of` runs, and the other events up to
+ * the last of them. */
 static void add_trace(cJSON *run, const gs_logged_trace *t, int of) {
     size_t bars = room_of(ALL_BARS, of, LEAST_BARS, MOST_BARS), samples = bars;
     cJSON *o = cJSON_AddObjectToObject(run, "trace"), *events = cJSON_AddArrayToObject(o, "events");
@@ -76,7 +76,7 @@ static spread spread_of(const gs_logged_table *t, int column, size_t first, size
     return s;
 }
 
-/* Columns 0 .. columns - 1 of a table, thinned to about `most` points; columns from 2 on also have their extremes. */
+/* Columns 0 .. columns - 1 of a table, thinned to about `most` points; columns from 2 on also keep their extremes. */
 static cJSON *add_curves(cJSON *o, const char *name, const gs_logged_table *t, int columns, size_t most) {
     cJSON *curves = cJSON_AddObjectToObject(o, name);
     size_t each = t->rows > most ? (t->rows + most - 1) / most : 1; /* rows per point */

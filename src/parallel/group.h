@@ -6,8 +6,8 @@
 
 typedef struct gs_tensor_group {
     int size, rank; /* size 0: nothing is divided; 1: this worker is alone */
-    int leaves;     /* each divided sum is cut into this many leaves, whatever `size` is; 0: in any order */
-    bool outputs;   /* also divide a vocabulary: the loss can be computed from shards of the outputs */
+    int leaves; /* each divided sum is cut into this many leaves, for any `size`; 0: it is added in any order */
+    bool outputs; /* also divide a vocabulary: the loss can be computed from shards of the outputs */
     /* x[i] = the sum of all ranks' x[i]. Not called with size 1. */
     gs_status (*sum)(void *context, gs_device *, gs_mem x, size_t count);
     bool sequence; /* outside pairs each rank holds some tokens of each sequence (sequence.h); size > 1 */

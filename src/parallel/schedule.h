@@ -113,8 +113,8 @@ const gs_pipeline_schedule *const *gs_pipeline_schedules(void);
  * before other threads start. GS_E_USAGE: no schedule is called `name`, or the new one has a different name. */
 gs_status gs_pipeline_schedule_replace(const char *name, const gs_pipeline_schedule *);
 
-/* GS_E_USAGE: a number is below 1; or there are several chunks, and the schedule is not chunked, or there is only one
- * stage, or `tied` is GS_TIED_EACH, or p does not divide m. */
+/* GS_E_USAGE: a number is below 1. With several chunks also: the schedule is not chunked, there is only one stage,
+ * `tied` is GS_TIED_EACH, or p does not divide m. */
 gs_status gs_pipeline_check(const gs_pipeline_schedule *, const gs_pipeline *);
 
 /* Build a stage's list; free it even after a failure. GS_E_MEMORY, or the error of the caller's schedule. */

@@ -57,8 +57,8 @@ static bool has_rows(const gs_layer_shard *p) {
 
 static gs_status plan_part(gs_layer *l, gs_shape in);
 
-/* Outputs that are summed over workers, or added in a fixed order, cannot have an epilogue. Messages are in f32; 16-bit
- * x or y is allowed only where the sum is computed in a separate f32 buffer. */
+/* Outputs that are summed over workers, or added in a fixed order, cannot have an epilogue. Messages are in f32: an x
+ * or y that is summed or gathered may be 16-bit only if that is done in a separate f32 buffer (gs_tensor_partial). */
 static gs_status become_shard(gs_layer *l, const gs_tensor_group *t, gs_tensor_role role,
                               const gs_layer *first) {
     GS_TRY(GS_NEW(l->shard, 1, "the part of a layer"));

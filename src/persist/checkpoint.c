@@ -174,7 +174,7 @@ static void tell_failure(gs_checkpoints *c, const gs_observer *observer) {
     if (observer->note) observer->note(observer->context, d->message);
 }
 
-/* Also called after an epoch's last step; that score requests a checkpoint only if workers differ between steps. */
+/* Also called as after_steps, with the epoch's score: then it acts only if workers differ between steps. */
 static gs_status after_step(gs_worker *w, gs_event *e) {
     gs_checkpoints *c = w->checkpoints;
     if (!c || e->diverged || e->total.stop) return GS_OK;

@@ -139,7 +139,7 @@ static bool are_same(const gs_virtual_list *a, const gs_virtual_list *b) {
     return a->moves == b->moves && a->moves > 0 && memcmp(a->move, b->move, a->moves * sizeof *a->move) == 0;
 }
 
-/* Record one list for all ranks if their lists agree. Compares all ranks, or at least 64 even and odd ones. */
+/* Record one list for all ranks if their lists agree. Compares all ranks, or at least 64, even and odd. */
 static gs_status record_shared(recorder *r, entry *e, bool *shared) {
     enum { ASKED = 64 };
     const int n = e->key.ranks, apart = n < 2 * ASKED ? 1 : (n / ASKED - 1) | 1;

@@ -72,7 +72,7 @@ typedef struct gs_sync_scheme {
 GS_SYNC_SCHEMES(GS_DECLARE)
 #undef GS_DECLARE
 
-/* All schemes in this order, NULL-terminated: first with replacements, then as the library has them. */
+/* All schemes in this order, NULL-terminated. gs_sync_schemes: with replacements; gs_sync_own: the library's own. */
 GS_API const gs_sync_scheme *const *gs_sync_schemes(void);
 extern const gs_sync_scheme *const gs_sync_own[];
 

@@ -78,7 +78,7 @@ static bool is_hopeless(const gs_worker *w) {
     return !w->settings->keep_going && w->optimizer->loss_scale.floored >= GS_LOSS_SCALE_HOPELESS;
 }
 
-/* Workers whose weights differ between steps notify each other through the request to stop. */
+/* Workers whose weights differ from each other's between steps notify each other through the request to stop. */
 static gs_status after_step(gs_worker *w, gs_event *e) {
     e->diverged = (gs_watch_loss(w, e->score.loss, w->step) || is_hopeless(w)) && !w->strategy->apart;
     return GS_OK;

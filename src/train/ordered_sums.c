@@ -108,10 +108,10 @@ struct gs_virtual_shards {
     size_t count;            /* number of values in the current sum, set by the first shard */
     double *mine, *gathered; /* of this worker's shards; of all 8, the first of which becomes the sum */
 
-    pthread_mutex_t lock; /* held only to pass the turn; the shard whose turn it is runs without it */
+    pthread_mutex_t lock; /* guards the turn, the sums and the error; gs_gradient runs without it */
     pthread_cond_t passed;
     int turn;       /* the shard that runs */
-    gs_error error; /* of the first shard that failed; the others then fail with it */
+    gs_error error; /* of the first shard that failed; the others then fail too */
 };
 
 /* Call this with the lock held. */

@@ -1,7 +1,7 @@
 /* --exact: bitwise equal weights for 1, 2, 4 and 8 workers.
  *
  * Floating-point addition is not associative: (a + b) + c and a + (b + c) round differently. N workers therefore
- * compute the bits of one worker only if any N adds all numbers in the same order. Two things fix this order:
+ * compute the bits of one worker only if the order of additions is the same for every N. Two things fix this order:
  *
  * 1. The global batch is cut into 8 virtual shards. The gradient of each is computed alone, by operators that see the
  *    same samples in the same shapes, on one CPU thread (splitting a product over threads also changes the order of its

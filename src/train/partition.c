@@ -229,7 +229,7 @@ gs_status gs_partition_divide(gs_worker *w) {
     gs_partition *h = &w->partition;
     if (gs_has_stages(w) || w->settings->zero > 1) GS_TRY(divide_gradients(w));
     if (gs_has_stages(w) || w->settings->zero > 2) GS_TRY(divide_weights(w));
-    for (int i = 0; i < h->count; i++) { /* if cut, they are in windows instead (train/reducers/zero.c) */
+    for (int i = 0; i < h->count; i++) { /* cut arrays are in windows (train/reducers/zero.c) */
         h->unit[i].weights = gs_at(h->weights, h->unit[i].at);
         h->unit[i].gradients = gs_at(h->gradients, h->unit[i].at);
     }

@@ -44,7 +44,7 @@ typedef struct gs_partition_run {
     gs_shard params; /* in this worker's array, if it holds whole units */
     /* The layers' running statistics, which all replicas hold. */
     size_t first, count; /* in the model's flat arrays */
-    size_t at;           /* in model->weights; in model->gradients they follow the parameters' gradients */
+    size_t at;           /* in this worker's arrays, if they hold whole units (gs_partition_tail) */
 } gs_partition_run;
 
 typedef struct gs_partition {

@@ -70,8 +70,8 @@ gs_status gs_run_plan_to_save(const gs_run *, gs_model **plan);
 
 /* The CPUs to which worker i of this process's `local` workers is bound. Returns how many; 0: not bound. Call this
  * before any worker is bound. Workers are bound if settings->bind is set, there is more than one, and each has a CPU
- * for each of its threads. Workers on OpenCL devices, which have their own threads, are never bound. In processes that
- * `gradsum launch` did not start, workers are not bound either: mpirun has bound such processes, or was told not to. */
+ * for each of its threads. Workers on OpenCL devices, which have their own threads, are never bound. In a run of
+ * several processes, only `gradsum launch` leads to binding: mpirun binds processes itself, or was told not to. */
 int gs_worker_share(const gs_settings *, int i, int local, cpu_set_t *share);
 
 /* Connect this process with the others in settings->processes (at least one). *step: the step at which this process
@@ -107,8 +107,8 @@ gs_status gs_settle_model(gs_settings *, const gs_dataset *, char **made);
 gs_status gs_check_set(const gs_settings *, const gs_dataset *);
 
 /* Read the metadata of the file settings->load, and fill in what the settings leave open: the model (valid as long as
- * *saved) and the size of a folder's images. GS_E_FORMAT: neither file nor settings name a model, or the file's model
- * text is invalid; GS_E_USAGE: settings->folder.size differs. */
+ * *saved) and the size of a folder's images. GS_E_FORMAT: neither the file nor the settings name a model, or the file's
+ * model text is invalid; GS_E_USAGE: settings->folder.size differs. */
 gs_status gs_read_saved(gs_settings *, gs_weights_info *);
 
 /* Add to *r the files in the set that some rank could not decode, and replaced. Call this on all workers: each process

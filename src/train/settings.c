@@ -380,7 +380,7 @@ static const struct {
     const char *option;
     int choice;
     const char *why;
-    const char *found; /* the option whose value makes another choice; NULL: the choice's is unset */
+    const char *found; /* the option whose value made another choice; NULL: an option that is not set */
 } needs[] = {
     {"staleness", ASYNC, "works only with --sync async", "sync"},
     {"every", LOCAL, "works only with --sync local", "sync"},

@@ -18,7 +18,7 @@ bool gs_tensor_needs_order(const gs_worker *);
 
 /* ---- messages for --sequence ---- */
 
-/* A shard: n runs of `each` floats. ordered: room for all ranks' floats; needed only if n is more than 1. */
+/* A shard: n runs of `each` floats. ordered: room for all ranks' floats; only a gather with n = 1 works without. */
 typedef struct gs_token_shards {
     gs_comm *tp;
     float *ordered;

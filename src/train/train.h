@@ -229,8 +229,8 @@ gs_status gs_train_epochs(gs_worker *, gs_result *);
 
 /* A resumed run that has already done all its steps is only tested and saved; train_loss is NaN. GS_E_USAGE: settings
  * are out of range or do not work together. On failure the message names the worker, and result->steps is the number of
- * steps done or, if the run diverged, of the step at which it did. If only saving failed, the result is complete: its
- * weights are not NULL. */
+ * steps done; if the run diverged, it is the number of the step at which it did. If only saving failed, the result is
+ * complete: its weights are not NULL. */
 gs_status gs_train(const gs_settings *, const gs_observer *, gs_result *);
 
 /* Check whether gs_train would begin: the settings, the data and this process's devices. */

@@ -265,7 +265,7 @@ static gs_status refuse_divided(const gs_trainer *t, const char *what) {
                    what);
 }
 
-/* Predict in the blocks of an evaluation, which are divided among the workers. */
+/* Predict block by block, as in an evaluation; the blocks are divided among the workers. */
 static gs_status predict(gs_run_worker *me) {
     gs_worker *w = &me->worker;
     const training *t = training_of(me);

@@ -48,7 +48,7 @@ typedef struct gs_divergence {
 /* Shared by the workers of this process. */
 typedef struct gs_process {
     int processes_here; /* processes of this run on this machine that use the same CPUs; at least 1 */
-    gs_busy busy;       /* how these workers use the CPUs; `waited` is unset */
+    gs_busy busy;       /* how the workers of these processes use the CPUs; `waited` is unset */
     bool failed;        /* a worker of this process failed; set and read atomically */
 } gs_process;
 
@@ -124,8 +124,8 @@ gs_status gs_worker_write(gs_worker *, const void *inputs, const void *targets, 
 /* Copy samples first .. first + n - 1 of a data set to the device, in this order: for evaluation. */
 gs_status gs_worker_load_range(gs_worker *, const gs_dataset *, size_t first, size_t n);
 
-/* Copy the next samples of this worker's schedule (worker->micro_batch) to the device. *pass: their pass; set `fresh`
- * first. */
+/* Copy the next samples of this worker's schedule (worker->micro_batch) to the device. *pass becomes their pass;
+ * only its `fresh` must be set before the call. */
 gs_status gs_worker_next(gs_worker *, gs_pass *);
 
 /* The training pass of a micro-batch. */

@@ -4,7 +4,7 @@
 #include "core/busy.h"
 #include "train/worker.h"
 
-/* Report what each worker did after `since`, in `seconds` of training; release the array of reports with free(). */
+/* Report what each worker did after `since`, in `seconds` of training. *out: one report per worker; free() it. */
 gs_status gs_report_workers(gs_worker *, const gs_measured *since, double seconds, gs_busy *busy,
                             gs_worker_report **out);
 

@@ -1,4 +1,4 @@
-/* A direct connection: the peer sends arbitrary bytes. A different count is a mistake of the program. */
+/* A direct connection: the peer sends arbitrary bytes. A length other than this call's is a mistake of the program. */
 #include "comm/gloo/direct.c"
 #include "fuzz.h"
 

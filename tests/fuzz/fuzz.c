@@ -1,5 +1,6 @@
 #include "fuzz.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
 #include <setjmp.h>
@@ -65,8 +66,8 @@ static void remove_folder(void) {
 
 static void make_folder(void) {
     const char *tmp = getenv("TMPDIR");
-    snprintf(folder, sizeof folder, "%s/fuzz", tmp ? tmp : "/tmp");
-    mkdir(folder, 0700); /* a run that crashed leaves it */
+    snprintf(folder, sizeof folder, "%s/fuzz-%s", tmp ? tmp : "/tmp", program_invocation_short_name);
+    if (mkdir(folder, 0700) != 0 && errno != EEXIST) fuzz_wrong("cannot create the folder %s", folder);
     atexit(remove_folder);
 }
 

@@ -2,7 +2,7 @@
  *
  * A harness passes arbitrary bytes to one parser under the sanitizers. It is a short file, NAME.c, optionally with
  *
- *     NAME.seeds   initial inputs, one per line, as printf's %b reads them: \n, \x00; lines with # are comments
+ *     NAME.seeds   initial inputs, one per line, as printf's %b reads them: \n, \x00; "# " begins a comment
  *     NAME.dict    words of the format, for libFuzzer's -dict
  *
  * `make fuzz SECONDS=60` builds and runs all of them. Inputs that crash are saved as build/fuzz/found/NAME-*; run them
@@ -59,8 +59,8 @@ const char *fuzz_folder(const char *name, int which, const void *data, size_t si
  * at the end of the input. The comm is valid as long as the input. */
 gs_comm fuzz_comm(fuzz_input *, int rank, int size);
 
-/* Runs `call`; if that calls gs_bug(), returns too. An input that plays another program may cause mistakes that only
- * programs make. Only for calls that hold no memory when they call gs_bug(). */
+/* Runs `call`, and also returns if it calls gs_bug(). For inputs that play another program, which may make a program's
+ * mistakes. Only for calls that hold no memory when they call gs_bug(). */
 void fuzz_allow_bugs(void (*call)(void *), void *context);
 
 /* Stops with this message, because a parser has broken a promise. */

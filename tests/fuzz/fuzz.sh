@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # fuzz.sh BUILD SECONDS: runs every harness of BUILD/bin for SECONDS, two at a time, and prints how often each one ran.
 # Inputs that crash are saved as BUILD/found/NAME-*, and the corpus in BUILD/corpus/NAME, with which the next run
-# starts. FUZZ_ONLY="idx cache" runs only these. With FUZZ_SEED and FUZZ_RUNS, a harness that starts from the seeds
-# alone gets the same inputs in every run.
+# starts. FUZZ_ONLY="idx cache" runs only these. FUZZ_RUNS=20000: also ends a harness after so many inputs. FUZZ_SEED=1:
+# starts from the seeds alone, and feeds the same inputs in every run.
 set -euo pipefail
 # With full address randomisation (vm.mmap_rnd_bits=32) a sanitizer may find its own addresses taken, and end before
 # main. Without randomisation it works.
@@ -20,6 +20,7 @@ trap 'rm -rf "$TMPDIR"' EXIT
 fuzz() {
     local name=$1 seeds=$build/seeds/$1 corpus=$build/corpus/$1 number=0 line
     rm -rf "$seeds"
+    [ -z "${FUZZ_SEED:-}" ] || corpus=$TMPDIR/$name/corpus
     mkdir -p "$seeds" "$corpus" "$TMPDIR/$name"
     local options=(-seed="${FUZZ_SEED:-0}" -runs="${FUZZ_RUNS:--1}" -max_total_time="$seconds" -timeout=20
         -rss_limit_mb=2560 -max_len=4096 -close_fd_mask=1 -print_final_stats=1 -reload=0

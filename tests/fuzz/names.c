@@ -33,8 +33,8 @@ static void hand_in(const char *name) {
     if (strchr(last, '/') && strspn(last, "/") != strlen(last)) fuzz_wrong("'%s' of '%s'", last, name);
 }
 
-/* The files that ranks write before all have arrived: "rank-0"; "absent-0" if it failed early; "left-0" if it is
- * done. */
+/* The files that ranks write before all have arrived: "rank-0"; "absent-0" from a rank that failed early; "left-0"
+ * from one that is done. */
 static bool is_written_by_ranks(const char *name, int size) {
     static const char *const kinds[] = {"rank", "absent", "left"};
     char own[64];

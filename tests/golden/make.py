@@ -195,7 +195,7 @@ def write(file, name, tensor):
 
 # The rows of src/backend.h, and whether the operator takes a parameter. Its function is gelu_tanh above or PyTorch's.
 ELEMENT_WISE = {op: kind == "WITH" for kind, op in
-                re.findall(r"^    (X|WITH)\(of, (\w+), ", open(HERE + "/../../src/backend.h").read(), re.M)}
+                re.findall(r"^    (X|WITH|OWN)\(of, (\w+), ", open(HERE + "/../../src/backend.h").read(), re.M)}
 
 
 def cases():

@@ -12,7 +12,7 @@ src/explain          1992
 cpu+cl              16174
 the-rest-of-src     20528
 src+cpu+cl          77342
-tests               42727
+tests               42728
 lessons             47802
 '
 code() {

@@ -77,7 +77,7 @@ gs_status gs_check_scheme_sums(gs_sync *s, float *last) {
 
 /* ---- rounds, messages and bytes ---- */
 
-/* What an observer sees: to check that counts match the formula, and that it sees exactly the counted messages. */
+/* What an observer saw, to check that the counts match the formula and equal what it saw. */
 typedef struct watched {
     size_t messages, bytes;
     int rounds, last_round;

@@ -2,7 +2,7 @@
  *
  *     process                                              launcher
  *     has met all others; has done a step    ->
- *     why it fails                           ->            prints it as its last line
+ *     why it fails                           ->            names the rank to blame in its last line
  *     has lost a rank, and asks              ->            waits until each process has asked or ended
  *     continues as rank R of N, or ends      <-            the next generation: each rank, and the rendezvous
  *

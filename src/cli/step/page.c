@@ -183,7 +183,7 @@ static void add_message(page *p, cJSON *messages, const gs_step_record *t, const
     cJSON_AddItemToArray(messages, m);
 }
 
-/* Add every sender's first message, then every second one, and so on: each such set could travel at the same time. */
+/* Add all senders' first messages, then all their second ones, and so on: each such set could travel at once. */
 static void add_messages(page *p, cJSON *messages, const gs_step_record *t) {
     int left = 0;
     for (int i = 0; i < t->count; i++) left += t->events[i].to >= 0;

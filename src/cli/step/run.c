@@ -63,7 +63,7 @@ static uint32_t workers_in(float value) {
     return value >= 0 && value < (float)(1 << GS_STEP_WORKERS) ? (uint32_t)value : 0;
 }
 
-/* Cut data into parts of equal elements and return the number of parts. parts may be NULL, to only count them. */
+/* Cut data into runs of equal values, and return the number of runs. parts may be NULL: then they are only counted. */
 static int cut(const float *data, size_t first, size_t count, gs_step_part *parts) {
     int n = 0;
     for (size_t i = 0; i < count; i++) {

@@ -27,8 +27,8 @@ typedef struct gs_gloo_state {
     gs_scratch scratch;          /* for the current collective */
     char (*address)[GS_ADDRESS]; /* [size] */
     char (*host)[GS_HOST];       /* [size] */
-    _Atomic uint64_t *heard;     /* [size] the last operation completed with each rank (gs_call_pack) */
-    int *socket;                 /* [lines * size] connections of gs_mesh_connect; -1: this rank */
+    _Atomic uint64_t *heard; /* [size] the last call that each rank is known to have reached (gs_call_pack) */
+    int *socket;             /* [lines * size] connections of gs_mesh_connect; -1: this rank */
     int lines;
     /* Guards told, told_by and this rank's own note. None of them changes once told is set. */
     pthread_mutex_t waits;

@@ -426,7 +426,7 @@ static bool is_in_turns(const gs_virtual_list *l) {
     return i > 0 && i == l->moves;
 }
 
-/* If no rank can continue alone and all wait for one list, execute it; release those that wait. False: none waits. */
+/* No rank can continue alone: if all wait for one list in turns, execute it; release those that wait. False: none. */
 static bool go_together(gs_virtual *v) {
     const gs_virtual_list *l = v->rank[0].meets;
     bool all = l && is_in_turns(l), any = false;

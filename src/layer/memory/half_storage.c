@@ -34,7 +34,7 @@ static void join(values *v, int a, int b) {
     v->floats[a] = v->floats[a] || v->floats[b];
 }
 
-/* Statistics of a group of samples start inside the array. Could a 16-bit sample there start inside a float? */
+/* Statistics may be those of samples inside the array. Could the first of them, in 16 bits, begin inside a float? */
 static bool begins_inside_a_float(const gs_layer *l) {
     return l->ops->depends_on_batch && gs_shape_size(l->in) % 2;
 }

@@ -2,7 +2,7 @@
  * `gradsum explain` compares two such records (explain/explain.h). Without --digest none of this runs.
  *
  * Each rank writes its own file, DIR/rank-0.digest and so on, line by line during the run. Ranks send each other
- * nothing for it, and after a crash all earlier steps are on disk. The files are text:
+ * nothing until the run ends, and after a crash all earlier steps are on disk. The files are text:
  *
  *     gradsum digest 4 rank 0 of 2                     format version: GS_DIGEST_VERSION
  *     option batch 64                                  settings, as on the command line

@@ -43,8 +43,8 @@ gs_status gs_overlap_create(gs_worker *);
 /* End the thread. NULL is allowed. After a failure, abort the comm first, or the thread waits for the time-out. */
 void gs_overlap_free(gs_overlap *);
 
-/* Hand over the remaining buckets, wait until all are summed, and copy them back to the device. If a sum fails in the
- * thread, this fails with the same message. */
+/* Hand over the remaining buckets, wait until all are summed, and copy them back to the device, so that the next step
+ * may begin. If a sum fails in the thread, this fails with the same message. */
 gs_status gs_overlap_finish(gs_overlap *);
 
 /* Mean times per step, over the `steps` steps so far. */

@@ -43,7 +43,7 @@ typedef struct zero_reducer {
 } zero_reducer;
 
 /* True for a shared table in a pipeline: another stage sends its part of the gradient after all micro-batches, and
- * until then this stage's parts add up in its window. (With --exact it sends a part after each micro-batch.) */
+ * until then this stage's parts add up in the table's window. (With --exact it sends one after each micro-batch.) */
 static bool adds_up(const zero_reducer *z, int unit) {
     return z->own->unit[unit].stays && gs_has_stages(z->worker) && !z->worker->settings->exact;
 }

@@ -5,7 +5,7 @@
  *
  * A straggler therefore delays the others only once they are K steps ahead of it. The price: other workers change the
  * weights while a gradient is being computed. A gradient's staleness is the number of other gradients applied in the
- * meantime; the run reports the distribution. With K = 0 all wait for all, which gives the synchronous result.
+ * meantime; the run reports the distribution at its end. With K = 0 all wait for all, as in synchronous training.
  *
  * The server runs in the process of rank 0. Rank 0 is a worker like the others, and calls the server directly. For each
  * other worker a thread in that process receives its gradients, hands them to the server, and sends the answers.
@@ -76,7 +76,7 @@ static gs_status server_create(gs_worker *w, server **out) {
     s->params = w->model->params;
     s->saved = w->model->saved;
     s->worker = w;
-    /* Between this worker's reading the weights and the application of its gradient, each of the other workers can make
+    /* Between a worker's read of the weights and the update with its gradient, each of the other workers can make
      * 2 K + 1 steps: from K behind to K + 1 ahead. */
     s->seen.counts = (workers - 1) * (2 * bound + 1) + 1;
     s->seen.leads = bound + 1;
@@ -188,7 +188,7 @@ static gs_status apply(server *s, size_t step) {
  *     W' = W - l (q + q^2 + ... + q^(N-1)) v = W - lr (q - m) / (1 - m) v
  *
  * Without this correction, a gradient is computed at weights that the velocity has long left behind, and training
- * oscillates, the more so the larger m is. W' is W if all wait for all (K = 0), and after a worker's last step. */
+ * oscillates, the more so the larger m is. W' is W if K = 0, after an epoch's last step, and when a run is to stop. */
 static gs_status read_expected(server *s, size_t step, bool later, float *data) {
     const gs_backend *ops = s->device->ops;
     const float m = s->worker->optimizer->momentum;

@@ -19,8 +19,8 @@
  *
  * A `tied` layer (layer/tied.c) is in the last stage, and its table in the first. The last stage holds a copy of the
  * table, and sends its part of the gradient to the first. The first adds its part, updates, and sends the table back.
- * With --exact the last stage sends a part per micro-batch, because the embedding's backward adds row by row, in a
- * fixed order.
+ * With --exact the last stage sends its part after each micro-batch, because the embedding's backward adds row by row,
+ * in a fixed order.
  *
  * A worker holds the weights, gradients and optimiser vectors of its own stage only (../partition.h). It holds all
  * weights only briefly, at the start of a run; for saving, they are assembled on the host. The test set also passes
