@@ -68,7 +68,7 @@ gs_status gs_sync_run(gs_sync *s, float *data, size_t count) {
     s->array = (gs_sync_array){count, s->wire, s->tail < count ? s->tail : count};
     if (s->comm->size == 1 || count == 0) return GS_OK;
     if (s->comm->ops->dry) return run_dry(s);
-    GS_TRY(s->scheme->sum(s, data, count)); /* by default gs_comm_all_reduce, in allreduce.c */
+    GS_TRY(s->scheme->sum(s, data, count)); /* by default allreduce_sum (allreduce.c): gs_comm_all_reduce */
     gs_sync_round_done(s);
     return GS_OK;
 }

@@ -15,8 +15,8 @@ static gs_status begin_to_read_score(gs_worker *);
 
 static gs_status synchronous_step(gs_worker *w, gs_score *score) {
     const gs_reducer *sum = w->reducer;
-    for (int k = 0; k < gs_ordered_sums_leaves(&w->ordered_sums); k++) { /* once, except with --exact */
-        /* dw of this worker's samples; with virtual_shards, all leaves are computed together, for batch_norm */
+    for (int k = 0; k < gs_ordered_sums_leaves(&w->ordered_sums); k++) { /* one leaf; with --exact several */
+        /* dw of this worker's samples in this leaf; virtual_shards computes all leaves together, for batch_norm */
         GS_TRY(w->virtual_shards ? gs_virtual_shards_gradient(w->virtual_shards, k) : gs_gradient(w));
         GS_TRY(sum->add(w, k)); /* with --exact: add this leaf to those before it; otherwise nothing */
     }
