@@ -191,8 +191,8 @@ static void look_here(doctor *d) {
 static void say_absent(doctor *d, finding f, int rank, const char *text, double seconds) {
     char advice[500];
     snprintf(advice, sizeof advice,
-             "on that machine: gradsum doctor --meet %.250s --nodes %d --node-rank %d; if it runs there, it "
-             "says why it does not get here",
+             "on that machine: gradsum doctor --meet %.250s --nodes %d --node-rank %d; if one runs there, it "
+             "says why it cannot reach the others",
              d->meet, d->nodes, rank);
     say(d, f, f == NOTE ? "waiting" : "absent", advice, "node rank %d %s %.3g s", rank, text, seconds);
 }

@@ -92,7 +92,7 @@ TEST(not_twice_without_a_step) {
     gs_test_disturbed_wait(d.err, "restart 1 of 9: it begins as before");
     gs_test_disturbed_send(&d, 0, SIGKILL);
     gs_test_disturbed_end(&d, 1);
-    gs_test_disturbed_said(&d, "; not started again: twice in turn no step was made\n");
+    gs_test_disturbed_said(&d, "; not started again: twice in a row no step was made\n");
 }
 
 /* train rejects a folder with another run's checkpoints, even if a rank was lost before that. If train is faster than

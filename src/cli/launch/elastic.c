@@ -112,7 +112,7 @@ static void say_generation(const char *lost, int generation, int size, int kept,
 static const char *why_not(const gs_elastic *e, const gs_launch_processes *p, bool idle, int size) {
     if (e->lost >= 0 && gs_launch_blame_of(p->child[e->lost].status) == GS_BLAME_USAGE)
         return "wrong usage would fail again";
-    if (idle && e->idle) return "two generations in turn made no step";
+    if (idle && e->idle) return "two generations in a row made no step";
     return size == 0 ? "they are too few" : NULL;
 }
 

@@ -493,7 +493,7 @@ static const char *why_not_again(const gs_restarts *r, const gs_attempt *a, bool
     const gs_status code = report ? report->code : GS_OK;
     if (blame == GS_BLAME_USAGE) return "it would fail again";
     if (failed->hangs[0] || blame == GS_BLAME_KILLED || code == GS_E_PEER)
-        return !stepped && r->idle ? "twice in turn no step was made" : NULL;
+        return !stepped && r->idle ? "twice in a row no step was made" : NULL;
     if (code == GS_OK) return "no rank was lost";
     if (code == GS_E_INTERRUPTED) return "it was asked to stop";
     if (code == GS_E_USAGE || code == GS_E_MODEL) return "it would fail again";

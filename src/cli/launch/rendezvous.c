@@ -109,7 +109,7 @@ gs_status gs_launch_rendezvous_create(const gs_launch *l, gs_launch_rendezvous *
 static void end_store(gs_store_server *server, int members) {
     const long strangers = gs_store_server_strangers(server);
     if (strangers > 0)
-        gs_tell("launch", "%ld connection%s turned away, which did not prove to know the run's secret",
+        gs_tell("launch", "%ld connection%s turned away for not proving knowledge of the run's secret",
                 strangers, strangers == 1 ? " was" : "s were");
     if (members > 0) gs_store_server_linger(server, members, LINGER);
     gs_store_server_free(server);
