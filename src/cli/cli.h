@@ -93,7 +93,7 @@ const gs_option *gs_run_options(gs_settings *settings, int users, const gs_optio
 
 /* Help texts for commands that start ranks without a training run. */
 #define GS_BIND_HELP_RANKS "cores: bind each rank to its own; or none"
-#define GS_LINK_HELP "slow messages, as a network does: each takes 50us,125MB/s (latency, bandwidth)"
+#define GS_LINK_HELP "slow messages down as a network does: 50us,125MB/s (latency, bandwidth)"
 
 /* Returns the exit status for `status`; prints a failure as "gradsum train: message". */
 int gs_exit_status(const char *command, gs_status status);

@@ -309,7 +309,7 @@ int gs_cmd_collectives(int argc, char **argv) {
         {"n", GS_OPTION_INT, &n, 1, GS_TABLE_RANKS, "RANKS", "number of ranks (default 4)"},
         {"size", GS_OPTION_COUNT, &t.size, 4, 1e9, "BYTES", "size of the array that is moved or reduced"},
         {"seconds", GS_OPTION_DOUBLE, &t.seconds, 0, 60, "S",
-         "how long a short call is made again and again, without --link"},
+         "how long a short call is repeated, without --link"},
         {"link", GS_OPTION_LINK, &t.link, 0, 0, "LATENCY,BANDWIDTH", GS_LINK_HELP},
         {"bind", GS_OPTION_BIND, &t.bind, 0, 0, "WHAT", GS_BIND_HELP_RANKS},
         {"json", GS_OPTION_FLAG, &t.json, 0, 0, NULL, "one JSON object per cell"},

@@ -144,9 +144,9 @@ int gs_cmd_explain(int argc, char **argv) {
     bool differ = false;
     const gs_option options[] = {{0}};
     const gs_help help = {"explain A [B]",
-                          "Say where run A first differs from run B, and why. B counts as right. Both are\n"
-                          "folders of one training, written by gradsum train --digest DIR. Only the\n"
-                          "division of the work may differ: workers, --zero, --pipeline, --tensor, --sync.\n"
+                          "Say where run A first differs from run B, and why. B is taken as right. Both are\n"
+                          "records of one training, from gradsum train --digest DIR. Only the division of\n"
+                          "the work may differ: workers, --zero, --pipeline, --tensor, --sync.\n"
                           "Without B one worker repeats the run with the settings of A.\n"
                           "Runs with --exact are compared to the bit, others up to rounding.\n"
                           "The exit status is 0 if the two agree, and 1 if they differ.",

@@ -322,7 +322,7 @@ int gs_cmd_generate(int argc, char **argv) {
     const gs_option options[] = {
         {"load", GS_OPTION_TEXT, &j.settings.load, 0, 0, "FILE", "the weights (safetensors)"},
         {"prompt", GS_OPTION_TEXT, &j.prompt, 0, 0, "TEXT",
-         "the beginning of the text; without it the text begins as any text or line does"},
+         "the beginning of the text (default: as after the end of a text or line)"},
         {"length", GS_OPTION_INT, &j.length, 1, 1e7, "N", "tokens to add"},
         {"temperature", GS_OPTION_FLOAT, &j.sampling.temperature, 0, (double)GS_TEMPERATURE_MOST, "T",
          "0: always the likeliest token; 1: as the model says; above 1: bolder"},

@@ -12,10 +12,10 @@
 
 static const gs_help help = {
     "launch -n N [options] -- COMMAND [its options]",
-    "Start N gradsum processes on this machine that train together. Each runs\n"
+    "On this machine, start N gradsum processes that train together. Each runs\n"
     "COMMAND (train or eval) as one rank. Ctrl-C reaches all of them; when one fails,\n"
-    "the others are ended. Once some have ended, or after Ctrl-C, one that stays\n"
-    "stopped (SIGSTOP) for longer than the time-out is ended too. Ctrl-Z suspends all\n"
+    "the others are ended. Once some have ended, or after Ctrl-C, a process that\n"
+    "stays stopped (SIGSTOP) beyond the time-out is ended too. Ctrl-Z suspends all\n"
     "processes; time-outs do not count that time.\n\n"
     "With --restarts N all processes restart when one is lost, at most N times: from\n"
     "the last checkpoint if the command has --checkpoint DIR, else from the start.\n"
@@ -246,7 +246,7 @@ int gs_cmd_launch(int argc, char **argv) {
         {"nodes", GS_OPTION_INT, &launch.nodes, 1, 1024, "N", "machines, each with its own launch"},
         {"node-rank", GS_OPTION_INT, &launch.node, 0, 1023, "R", "the rank of this machine, from 0"},
         {"ranks", GS_OPTION_TEXT, &ranks, 0, 0, "LIST",
-         "in place of -n: the processes of each node, as 2,4,2"},
+         "instead of -n: processes of each node, such as 2,4,2"},
         {"hosts", GS_OPTION_TEXT, &launch.hosts, 0, 0, "LIST",
          "start a launch on each of these machines over ssh, the first of which is this one; HOST:N: N "
          "processes there"},

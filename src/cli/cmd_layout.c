@@ -122,7 +122,7 @@ static void print_text(const question *q, const gs_layout_plan *p, const measure
         printf("%d layout%s more than the %d MB of --max-memory\n", p->too_large,
                p->too_large == 1 ? " needs" : "s need", s->max_memory);
     if (p->refused > 0) gs_print_fact("refused", "%d, the first of them %s", p->refused, p->why);
-    printf("memory and bytes are of the worker with most of them; formulas:\n"
+    printf("memory and bytes: of the worker that has the most; formulas:\n"
            "src/predict/layout_plan.h\n");
 }
 
@@ -190,11 +190,11 @@ int gs_cmd_layout(int argc, char **argv) {
     const gs_option own[] = {
         {"workers", GS_OPTION_INT, &q.workers, 1, WORKERS_MOST, "N", "how many workers share the run"},
         {"run", GS_OPTION_FLAG, &q.run, 0, 0, NULL, "also measure the three that are best by the formulas"},
-        GS_RUN_OPTION("max-memory", "list only what takes at most so much of a worker's memory"),
-        GS_RUN_OPTION("sequence", "of a text: list tensor groups also with --sequence, which divides tokens"),
+        GS_RUN_OPTION("max-memory", "list only layouts that need at most this much per worker"),
+        GS_RUN_OPTION("sequence", "for a text: list tensor groups also with --sequence, dividing tokens"),
         GS_REFUSED("zero", "layout lists every stage"),
         GS_REFUSED("save", "layout keeps no weights"),
-        {"pairs", GS_OPTION_FLAG, &pairs, 0, 0, NULL, "list which options do not go together, and why"},
+        {"pairs", GS_OPTION_FLAG, &pairs, 0, 0, NULL, "list which options exclude each other, and why"},
         {"json", GS_OPTION_FLAG, &q.json, 0, 0, NULL, "one JSON object, in bytes"},
         {0},
     };

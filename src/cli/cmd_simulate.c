@@ -124,7 +124,7 @@ static void print_result(const question *q) {
     if (s->jitter.count > 0) printf("               the median; the mean is %s\n", time_text(r->mean));
     printf("speed-up       %.4g with %s worker%s: efficiency %.1f %%\n", r->speed_up,
            gs_thousands(r->workers), gs_s((unsigned)r->workers), 100 * r->efficiency);
-    printf("sent           %s by the worker with most\n", bytes_text(r->sent_most));
+    printf("sent           %s by the worker that sends most\n", bytes_text(r->sent_most));
     printf("               %s in all: %s between hosts, %s inside\n", bytes_text(r->between + r->inside),
            bytes_text(r->between), bytes_text(r->inside));
     printf("communication  %s, %.0f %% of it hidden behind compute\n", time_text(r->communication),
@@ -386,7 +386,7 @@ int gs_cmd_simulate(int argc, char **argv) {
     const gs_option own[] = {
         {"workers", GS_OPTION_INT, &s->workers, 1, GS_SIMULATED_WORKERS, "N", "workers of the cluster"},
         {"hosts", GS_OPTION_INT, &s->hosts, 1, GS_SIMULATED_WORKERS, "N",
-         "hosts, with equally many workers each (default: one worker each)"},
+         "hosts, with the same number of workers each (default: one worker each)"},
         GS_RUN_OPTION("link", "between two hosts; the workers of a host share its line: 5us,12.5GB/s"),
         {"inside", GS_OPTION_LINK, &s->inside, 0, 0, "LATENCY,BANDWIDTH", "between two workers of a host"},
         {"flops", GS_OPTION_TEXT, &q.flops, 0, 0, "FLOP/s",
@@ -398,7 +398,7 @@ int gs_cmd_simulate(int argc, char **argv) {
         GS_RUN_OPTION("sync", "a scheme (step --help), but not auto"),
         GS_RUN_OPTION("batch", "the global batch (default: 32 samples for each worker)"),
         {"curve", GS_OPTION_FLAG, &q.wants_curve, 0, 0, NULL,
-         "also 1, 2, 4, ... workers, with as many samples each"},
+         "also 1, 2, 4, ... workers, with the same number of samples each"},
         {"mtbf", GS_OPTION_TEXT, &q.mtbf, 0, 0, "TIME", "mean time between two failures of a host: 1y"},
         {"checkpoint-cost", GS_OPTION_TEXT, &q.checkpoint, 0, 0, "TIME", "time to write a checkpoint"},
         {"checkpoint-every", GS_OPTION_TEXT, &q.every, 0, 0, "TIME",
@@ -417,11 +417,11 @@ int gs_cmd_simulate(int argc, char **argv) {
     };
     const gs_option *options = gs_run_options(&s->settings, GS_TRAINING | GS_BY_SIMULATE, own);
     const gs_help help = {"simulate --workers N --link LATENCY,BANDWIDTH [options of train]",
-                          "Predict the time of a training step on a cluster that is not there. Compute is\n"
+                          "Predict the time of a training step on an imaginary cluster. Compute is\n"
                           "measured here, or follows from --flops. The schemes' own code sends the\n"
                           "messages, in virtual time over the links of --link and --inside.\n"
                           "src/predict/simulate.h lists what is counted. --mtbf also predicts the cost of\n"
-                          "failures and checkpoints. To simulate 65,536 workers in a ring takes half a\n"
+                          "failures and checkpoints. Simulating 65,536 workers in a ring takes half a\n"
                           "minute, or 10 minutes if workers share the line of a host (--hosts).",
                           "gradsum simulate --workers 64 --link 5us,12.5GB/s --model resnet20 --sync ring",
                           NULL};

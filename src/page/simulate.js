@@ -33,7 +33,7 @@ function showFacts() {
   row(table, 'compute', `${shortTime(d.compute)}, ${d.measured ? 'measured on one core' : 'by --flops'}`);
   row(table, 'speed-up', `${+d.speed_up.toPrecision(4)}: efficiency ${percent(d.efficiency)}`);
   row(table, 'communication', `${shortTime(d.communication)}, ${percent(d.hidden, 0)} of it hidden behind compute`);
-  row(table, 'sent', `${shortBytes(d.sent_most)} by the worker with most; ${shortBytes(d.sent_between)} between hosts, ` +
+  row(table, 'sent', `${shortBytes(d.sent_most)} by the worker that sends most; ${shortBytes(d.sent_between)} between hosts, ` +
     `${shortBytes(d.sent_inside)} inside`);
   if (d.formula !== null && d.workers > 1) row(table, 'sums by formula', `${shortTime(d.formula)} (alpha-beta model)`);
   $('bottleneck').textContent = `Bottleneck: ${d.bottleneck}.`;

@@ -40,18 +40,18 @@ const gs_run_option gs_run_table[] = {
     {"labels", GS_OPTION_LABELS, AT(labels), 0, 0, "WHICH", "of CIFAR-100: fine (100 classes) or coarse (20)",
      .json = {"labels", "labels"}, .agreement = GS_MAY_DIFFER, .resume = GS_RESUME_AGREES},
     {"tokens", GS_OPTION_TOKENS, AT(tokens), 0, 0, "WHAT",
-     "of a text: chars, bytes or bpe (default chars; with --load: the model's)", .usual = GS_TOKENS_UNSAID,
+     "for a text: chars, bytes or bpe (default chars; with --load: the model's)", .usual = GS_TOKENS_UNSAID,
      .json = {"tokens", "tokens"}, .null = true, .agreement = GS_MAY_DIFFER, .log_with = "context",
      .resume = GS_RESUME_FILLED},
     {"tokenizer", GS_OPTION_TEXT, AT(tokenizer), 0, 0, "DIR",
-     "of a text: byte pairs (--tokens bpe) from vocab.json and merges.txt in DIR (GPT-2)",
+     "for a text: byte pairs (--tokens bpe) from vocab.json and merges.txt in DIR (GPT-2)",
      .json = {"tokenizer", "tokenizer"}, .null = true, .agreement = GS_MAY_DIFFER, .log_with = "tokenizer"},
     {"context", GS_OPTION_INT, AT(context), 1, GS_CONTEXT_MOST, "N",
-     "of a text: samples are windows of N tokens (default 64; with --load: the model's)",
+     "for a text: samples are windows of N tokens (default 64; with --load: the model's)",
      .json = {"context", "context"}, .null = true, .agreement = GS_MAY_DIFFER, .log_with = "context",
      .resume = GS_RESUME_FILLED},
     {"size", GS_OPTION_INT, AT(folder.size), 1, GS_FOLDER_MOST, "N",
-     "of an image folder: scale the short side to N x 256 / 224, crop the middle N x N (default 224; with "
+     "for image folders: scale the short side to N x 256 / 224, crop the middle N x N (default 224; with "
      "--load: the model's)",
      .json = {NULL, "size"}, .log_with = "size", .resume = GS_RESUME_FILLED},
     {"loaders", GS_OPTION_INT, AT(folder.loaders), 1, 256, "N",
@@ -90,8 +90,8 @@ const gs_run_option gs_run_table[] = {
      "products of layers in f32, bf16 or f16; weights and sums are f32. f16 scales the loss", GS_TRAINING,
      .json = {"precision", "precision"}, .log_with = "precision", .resume = GS_RESUME_AGREES},
     {"recompute", GS_OPTION_SEGMENTS, AT(recompute), 0, 0, "WHICH",
-     "keep less for backward and compute it again: all (inside each layer), blocks, or K: keep only the "
-     "input of each K layers",
+     "keep less for backward and compute the rest again: all (inside each layer), blocks, or K: keep only "
+     "the input of each K layers",
      GS_TRAINING, .off = "none", .json = {"recompute", "recompute"}, .null = true, .log_with = "recompute"},
     {"bucket", GS_OPTION_INT, AT(bucket), 0, 1e6, "KB",
      "during backward, sum whole layers, at least KB at a time", GS_TRAINING, .off = "none",
@@ -181,7 +181,7 @@ const gs_run_option gs_run_table[] = {
      GS_BY_TRAIN | GS_BY_MEMORY | GS_BY_STEP, .off = "none", .json = {"tensor", "tensor"}, .null = true,
      .log_with = "tensor", .resume = GS_RESUME_FILLED},
     {"sequence", GS_OPTION_FLAG, AT(sequence), 0, 0, NULL,
-     "of a text, with tensor groups: outside the shared pairs each worker holds some tokens of each sequence",
+     "for a text, with tensor groups: outside shared pairs each worker holds some tokens of each sequence",
      GS_BY_TRAIN | GS_BY_MEMORY | GS_BY_STEP | GS_BY_SIMULATE, .json = {"sequence", "sequence"},
      .log_with = "sequence", .resume = GS_RESUME_FILLED},
     {"micro-batch", GS_OPTION_COUNT, AT(micro_batch), 1, 1e15, "M",
@@ -208,7 +208,7 @@ const gs_run_option gs_run_table[] = {
      "divide among the workers: 1 the optimiser's vectors; 2 gradients too; 3 weights too", GS_TRAINING,
      .off = "none", .json = {"zero", "zero"}, .null = true, .log_with = "zero", .resume = GS_RESUME_FILLED},
     {"batch-norm", GS_OPTION_NORM, AT(batch_norm), 0, 0, "OVER",
-     "batch_norm takes its statistics over the global batch; local: over what a worker computes at once; "
+     "batch_norm's statistics: global: over the global batch; local: over what a worker computes at once; "
      "ghost:G: over each G samples",
      GS_TRAINING, .json = {"batch_norm", "batch_norm"}, .resume = GS_RESUME_FILLED},
     {"verify", GS_OPTION_COUNT, AT(verify), 1, 1e15, "N",
@@ -227,7 +227,7 @@ const gs_run_option gs_run_table[] = {
 
     /* ---- for commands that name them ---- */
     {"keep", GS_OPTION_KEEP, AT(keep), 1, 1000, "WHICH",
-     "which weights to --save: last, or best (of the epoch with the highest test accuracy; of a text: the "
+     "which weights to --save: last, or best (of the epoch with the highest test accuracy; for a text: the "
      "lowest test loss); a number: how many checkpoints stay (default last,3)",
      GS_BY_TRAIN, .agreement = GS_MUST_AGREE},
     {"save-state", GS_OPTION_FLAG, AT(save_state), 0, 0, NULL,
@@ -238,11 +238,11 @@ const gs_run_option gs_run_table[] = {
      "--checkpoint, if any, else begin a new run; --epochs and --steps are totals",
      GS_BY_TRAIN, .agreement = GS_ALL_OR_NONE},
     {"checkpoint", GS_OPTION_TEXT, AT(checkpoint), 0, 0, "DIR",
-     "write checkpoints into this folder, beside training: at intervals, at SIGUSR1, at SIGTERM and Ctrl-C, "
-     "and at the end",
+     "write checkpoints into this folder during training: at intervals, on SIGUSR1, SIGTERM and Ctrl-C, and "
+     "at the end",
      GS_BY_TRAIN, .agreement = GS_ALL_OR_NONE},
     {"checkpoint-every", GS_OPTION_EVERY, AT(checkpoint_every), 0, 0, "N|TIME",
-     "a checkpoint every N steps, or after 60s or 500ms (default 60s)", GS_BY_TRAIN,
+     "a checkpoint every N steps, or TIME, such as 500ms (default 60s)", GS_BY_TRAIN,
      .agreement = GS_MAY_DIFFER},
     {"log", GS_OPTION_FLAG, AT(record), 0, 0, NULL, NULL, GS_IF_NAMED, .agreement = GS_MUST_AGREE},
     {"trace-steps", GS_OPTION_RANGE, AT(trace), 0, 0, "A-B",
@@ -261,7 +261,7 @@ const gs_run_option gs_run_table[] = {
      "refuse a run that takes more of a device's memory (gradsum memory)", GS_BY_TRAIN | GS_BY_MEMORY,
      .off = "no limit", .agreement = GS_MAY_DIFFER},
     {"fit", GS_OPTION_FLAG, AT(fit), 0, 0, NULL,
-     "instead of refusing a run, make it fit --max-memory, or on cpu the memory of this process, by "
+     "instead of refusing a run, make it fit --max-memory, or on cpu the memory of this process, with "
      "--micro-batch (--micro-batches), --zero, --offload and --recompute",
      GS_BY_TRAIN | GS_BY_MEMORY, .agreement = GS_MUST_AGREE},
     {"confusion", GS_OPTION_FLAG, AT(confusion), 0, 0, NULL,
