@@ -55,7 +55,7 @@ static gs_status measure_layers(void *context, int rank, gs_comm **comm) {
     const int parts = s->tensor > 1 ? s->tensor : 1;
     const gs_tensor_group group = gs_tensor_group_of(s, parts - 1 - rank % parts);
     char device[48];
-    gs_layer_times unused, *times = rank == 0 ? c->times : &unused;
+    gs_layer_times unused = {0}, *times = rank == 0 ? c->times : &unused;
     GS_TRY(gs_devices_name(c->measured->settings->devices, rank, device));
     bind(c->measured, rank, c->ranks);
     const gs_status status = gs_layer_times_of(&(gs_layer_bench){.settings = s,
