@@ -409,7 +409,7 @@ static const char *name_or_number(gs_option_kind kind, const void *value, char *
 
 /* ---- text ---- */
 
-/* 0 ms becomes "0:0" whatever the rank, because no rank is slow. */
+/* With 0 ms no rank is slow, so the text is "0:0" for any rank. */
 static const char *slow_text(const gs_slow *slow, char *text, size_t size) {
     const bool nobody = slow->rank >= 0 && slow->ms >= 0 && !(slow->ms > 0);
     char ms[40];
