@@ -1,4 +1,5 @@
 #include "cpu/cpu.h"
+#include "core/text.h"
 #include "core/usable.h"
 
 #include <cblas.h>
@@ -29,29 +30,35 @@ static bool runs_v4(void) {
 #endif
 
 /* The instruction sets for which cpu/ was compiled (ISAS in the Makefile, which defines GS_HAS_ISA_...), best first. */
-static const struct {
-    const char *name;
+typedef struct isa {
+    const char *level, *name;
     const gs_backend *backend;
     bool (*runs)(void); /* NULL: runs anywhere */
-} kernels[] = {
+} isa;
+static const isa isas[] = {
 #if defined(GS_HAS_ISA_v4)
-    {"AVX-512", &gs_cpu_backend_v4, runs_v4},
+    {"v4", "AVX-512", &gs_cpu_backend_v4, runs_v4},
 #endif
 #if defined(GS_HAS_ISA_v3)
-    {"AVX2", &gs_cpu_backend_v3, runs_v3},
+    {"v3", "AVX2", &gs_cpu_backend_v3, runs_v3},
 #endif
 #if defined(GS_HAS_ISA_base)
-    {BASE, &gs_cpu_backend_base, NULL},
+    {"baseline", BASE, &gs_cpu_backend_base, NULL},
 #endif
 };
 
-static const gs_backend *best_backend(const char **name) {
-    const size_t sets = sizeof kernels / sizeof *kernels;
-    size_t i = 0;
-    while (i < sets && kernels[i].runs && !kernels[i].runs()) i++;
-    if (i == sets) gs_bug("the kernels of this build are for another processor: make it with all ISAS");
-    *name = kernels[i].name;
-    return kernels[i].backend;
+/* The best instruction set that the machine runs, or the one that GRADSUM_ISA names. */
+static gs_status choose_isa(const isa **chosen) {
+    const char *level = getenv("GRADSUM_ISA");
+    char runs[64] = "";
+    for (*chosen = isas; *chosen < isas + sizeof isas / sizeof *isas; ++*chosen) {
+        if ((*chosen)->runs && !(*chosen)->runs()) continue;
+        if (!level || !*level || strcmp(level, (*chosen)->level) == 0) return GS_OK;
+        gs_append(runs, sizeof runs, "%s%s", *runs ? ", " : "", (*chosen)->level);
+    }
+    if (!*runs) gs_bug("the kernels of this build are for another processor: make it with all ISAS");
+    return gs_fail(GS_E_USAGE, "GRADSUM_ISA=%s: wanted an instruction set of this machine and build: %s",
+                   level, runs);
 }
 
 static bool has_bf16(const gs_backend *chosen) {
@@ -72,10 +79,10 @@ static bool fuses_nothing(gs_device *d, const gs_epilogue *e) {
 }
 
 void gs_backend_replace(void (*edit)(gs_backend *)) {
-    const char *isa;
+    const isa *best;
     replaced = edit != NULL;
-    if (!edit) return;
-    const gs_backend *ours = best_backend(&isa);
+    if (!edit || choose_isa(&best) != GS_OK) return; /* opening fails too, and says why */
+    const gs_backend *ours = best->backend;
     edited = *ours;
     edit(&edited);
     if (edited.linear_forward != ours->linear_forward || edited.linear_backward != ours->linear_backward ||
@@ -140,9 +147,10 @@ static void cpu_model(char *text, size_t size) {
 }
 
 gs_status gs_cpu_open(gs_device *d, int threads) {
-    const char *isa;
+    const isa *best;
     if (threads < 0) gs_bug("gs_cpu_open: %d threads", threads);
     if (threads == 0) threads = gs_cpu_cores();
+    GS_TRY(choose_isa(&best));
     GS_TRY(gs_cpu_take_openblas_memory(threads));
     openblas_set_num_threads(1); /* the pool divides the work: see pool.h */
     gs_cpu *cpu = calloc(1, sizeof *cpu);
@@ -152,20 +160,20 @@ gs_status gs_cpu_open(gs_device *d, int threads) {
         free(cpu);
         return status;
     }
-    d->ops = best_backend(&isa);
+    d->ops = best->backend;
     cpu->bf16 = has_bf16(d->ops);
     if (replaced) d->ops = &edited;
     d->state = cpu;
     char model[96];
     cpu_model(model, sizeof model);
     snprintf(d->description, sizeof d->description, "%s, %d thread%s, %s, OpenBLAS %s", model, threads,
-             threads == 1 ? "" : "s", isa, openblas_get_corename());
+             threads == 1 ? "" : "s", best->name, openblas_get_corename());
     return GS_OK;
 }
 
 gs_status gs_cpu_info(gs_device_info *info) {
-    const char *isa;
-    best_backend(&isa);
+    const isa *best;
+    GS_TRY(choose_isa(&best));
     *info = (gs_device_info){.name = "cpu", .kind = "cpu", .units = gs_cpu_cores()};
     cpu_model(info->description, sizeof info->description);
     info->memory = (size_t)sysconf(_SC_PHYS_PAGES) * (size_t)sysconf(_SC_PAGESIZE);
@@ -178,6 +186,7 @@ gs_status gs_cpu_info(gs_device_info *info) {
     else if (forced)
         snprintf(why, sizeof why, " (set by OPENBLAS_CORETYPE%s%s)", better ? "; faster here: " : "",
                  better ? better : "");
-    snprintf(info->note, sizeof info->note, "own loops: %s; OpenBLAS kernels: %s%s", isa, kernels, why);
+    snprintf(info->note, sizeof info->note, "own loops: %s; OpenBLAS kernels: %s%s", best->name, kernels,
+             why);
     return GS_OK;
 }

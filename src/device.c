@@ -88,9 +88,9 @@ void gs_device_close(gs_device *d) {
 gs_status gs_device_list(gs_device_info **out, int *count, const char **problem) {
     gs_device_info *all;
     GS_TRY(GS_NEW(all, 1, "a list of devices"));
-    gs_cpu_info(all);
+    gs_status status = gs_cpu_info(all);
     *count = 1;
-    const gs_status status = gs_cl_list(&all, count, problem);
+    if (status == GS_OK) status = gs_cl_list(&all, count, problem);
     if (status == GS_OK)
         *out = all;
     else
