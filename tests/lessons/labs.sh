@@ -16,7 +16,7 @@
 #         how: --sandbox --unchecked    options of the grader (optional): as for untrusted code; and without checking
 #                                   the source, so that it runs
 #     Each lab has at least three of them; those of tests/lessons/grader test the grader and change the solution of
-#     lab 07.
+#     lab 07. LABS_WRONG=few: of a lab's wrong answers only the first that loses each task
 set -u
 build=$1
 shift
@@ -144,8 +144,18 @@ check_wrong() { # NN SOLUTION PATCH
     [ -z "$says" ] || grep -qF -- "$says" "$json" || { cat "$json"; fail "$3 does not say '$says'"; }
 }
 
+# Is this wrong answer the first one to lose one of its tasks?
+loses_another() { # PATCH
+    another=1
+    for task in $(field loses "$1"); do
+        case " $lost_before " in *" $task "*) ;; *) another=0 lost_before="$lost_before $task" ;; esac
+    done
+    return $another
+}
+
 check_lab() { # NN
-    lesson=$(echo lessons/"$1"-*) kind=c wrong=0
+    lost_before=
+    lesson=$(echo lessons/"$1"-*) kind=c wrong=0 tried=0
     [ -f "$lesson/check.c" ] || { fail "there is no lab $1"; return; }
     [ -f "$lesson/lab.cl" ] && kind=cl
     check_blanks "$lesson/lab.$kind" "$lesson/solution.$kind"
@@ -155,12 +165,14 @@ check_lab() { # NN
     [ $kind = c ] || check_without_oclgrind "$1" "$lesson/solution.$kind"
     for patch in tests/lessons/"$1"/*.patch; do
         [ -f "$patch" ] || continue
-        check_wrong "$1" "$lesson/solution.$kind" "$patch"
         wrong=$((wrong + 1))
+        [ "${LABS_WRONG:-}" != few ] || loses_another "$patch" || continue
+        check_wrong "$1" "$lesson/solution.$kind" "$patch"
+        tried=$((tried + 1))
     done
     [ $wrong -ge 3 ] || fail "lab $1 has $wrong wrong answers in tests/lessons/$1, wanted at least 3"
     [ $failures = 0 ] && echo "lab $1: handed out $(total_of "$work/$1.lab.json"), solution" \
-        "$(total_of "$work/$1.solution.json"), $wrong wrong answers lose their points"
+        "$(total_of "$work/$1.solution.json"), $tried of $wrong wrong answers lose their points"
 }
 
 # If a hand-in dies before its main(), it is started again, because that is not the student's fault.

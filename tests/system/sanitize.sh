@@ -9,14 +9,19 @@ kind=$1 program=$2
 # Runs of 20 steps use a tenth of the samples, but still make 20 steps.
 export GRADSUM_TEST_TENTH=1
 
+# The kernels of cpu/ are instrumented for the best instruction set of this machine. The groups that test kernels use it,
+# and whole trainings the other one (tests/flags.mk).
+other=$(GRADSUM_ISA=none "${program%-test}" devices 2>&1 | sed 's/.* //')
+
 # Each group of tests runs in a separate process, four at a time: many of them mostly wait. Prints the whole output of a
 # failing group, and the summary of the others.
 check_groups() {
     folder=$(mktemp -d)
     trap 'rm -rf "$folder"' EXIT
-    export folder program kind
+    export folder program kind of_kernels other
     check() {
         local output=$folder/$1 failed try start=$SECONDS
+        [[ $of_kernels = *" $1 "* ]] || export GRADSUM_ISA=$other
         for try in 1 2 3; do
             failed=0
             "$program" "$1" >"$output" 2>&1 </dev/null || failed=1
@@ -48,6 +53,7 @@ asan)
     export UBSAN_OPTIONS=print_stacktrace=1:halt_on_error=1
     list=$("$program" no-group 2>&1 || true) # "... the groups are:", then lines of FOLDER/ and names
     read -rd '' -a groups <<<"${list##*the groups are:}" || true
+    of_kernels=$(awk '/\/$/ { tests = /(operators|layer|model|optim)\// } tests { printf " %s ", $0 }' <<<"$list")
     [ ${#groups[@]} -gt 50 ] || { echo "sanitize.sh: only ${#groups[@]} groups: $list" >&2; exit 1; }
     # The longest first, so that none of them ends last.
     first=(split pipeline layout collectives offload train checkpoint step_layouts in_one_file usage resume comm killed)
@@ -63,7 +69,8 @@ tsan)
     # with threads: communication, schemes, training.
     export TSAN_OPTIONS=suppressions=$here/tsan.supp:halt_on_error=0:exitcode=66
     export GRADSUM_TEST_DEVICES=cpu GRADSUM_TEST_SMALL=1
-    check_groups zero collectives train in_one_file async sync wire comm overlap trace pool gloo rendezvous \
+    of_kernels=" operators pool "
+    check_groups operators zero collectives train in_one_file async sync wire comm overlap trace pool gloo rendezvous \
         mismatched_calls shm wire_bytes loader zero_counts # the longest first, so that none of them ends last
     ;;
 *)
