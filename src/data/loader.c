@@ -62,6 +62,7 @@ static gs_status fill(gs_loader *l, const gs_micro_batch *micro_batch, uint64_t 
     if (micro_batch->epoch != *epoch) gs_epoch_order(l->seed, micro_batch->epoch, l->set->count, l->order);
     *epoch = micro_batch->epoch;
     l->slot[slot] = (gs_loaded){*micro_batch, inputs, targets};
+    /* copies samples order[first ..] and their targets (gather.c) */
     return gs_augment_gather(&l->augment, l->set, l->seed, micro_batch->epoch, l->order + micro_batch->first,
                              micro_batch->n, inputs, targets);
 }

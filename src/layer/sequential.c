@@ -86,7 +86,7 @@ static gs_status sequential_forward(gs_layer *l, const gs_pass *pass, gs_mem x, 
         if (c->other_stage) continue;
         GS_TRY(begins(l, pass, i, false));
         if (!gs_layer_is_called(c) || (pass->recomputing && !c->memory.rerun)) continue;
-        GS_TRY(gs_layer_forward(c, pass, *y, y));
+        GS_TRY(gs_layer_forward(c, pass, *y, y)); /* c->ops->forward */
     }
     return GS_OK;
 }

@@ -96,7 +96,7 @@ gs_status gs_optimizer_update(gs_optimizer *o, double samples) {
 }
 
 gs_status gs_optimizer_update_watched(gs_optimizer *o, size_t first, size_t count, float scale) {
-    if (!o->watcher) return o->ops->update(o, first, count, scale);
+    if (!o->watcher) return o->ops->update(o, first, count, scale); /* --optimizer sgd: gs_cpu_sgd_update */
     if (o->watcher->before) GS_TRY(o->watcher->before(o->watcher->context, o, first, count, scale));
     GS_TRY(o->ops->update(o, first, count, scale));
     return o->watcher->after ? o->watcher->after(o->watcher->context, o, first, count) : GS_OK;

@@ -31,7 +31,7 @@ static int at_once(const gs_layout_measured *p) {
     return p->workers < most ? p->workers : most;
 }
 
-/* Bind threads as in a run (gs_worker_share), if each has its own core and all devices are CPUs. */
+/* Bind threads as in a run (worker_share in prepare.c), if each has its own core and all devices are CPUs. */
 static void bind(const gs_layout_measured *p, int rank, int ranks) {
     if (p->settings->bind && gs_devices_are_cpu(p->settings->devices) && p->workers * p->threads <= p->cores)
         (void)gs_cores_bind_share(rank, ranks);

@@ -68,7 +68,7 @@ gs_status gs_sync_run(gs_sync *s, float *data, size_t count) {
     s->array = (gs_sync_array){count, s->wire, s->tail < count ? s->tail : count};
     if (s->comm->size == 1 || count == 0) return GS_OK;
     if (s->comm->ops->dry) return run_dry(s);
-    GS_TRY(s->scheme->sum(s, data, count)); /* by default allreduce_sum (allreduce.c): gs_comm_all_reduce */
+    GS_TRY(s->scheme->sum(s, data, count)); /* by default the transport's collective: threads_collective */
     gs_sync_round_done(s);
     return GS_OK;
 }
@@ -76,6 +76,6 @@ gs_status gs_sync_run(gs_sync *s, float *data, size_t count) {
 gs_status gs_sync_sum(gs_sync *s, gs_device *device, gs_mem data, size_t count) {
     if (s->comm->size == 1) return GS_OK;
     void *host;
-    GS_TRY(device->ops->map(device, data, count * sizeof(float), &host));
+    GS_TRY(device->ops->map(device, data, count * sizeof(float), &host)); /* on cpu: the memory itself */
     return gs_device_unmap_after(device, data, host, gs_sync_run(s, host, count));
 }

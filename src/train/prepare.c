@@ -337,6 +337,20 @@ static gs_status read_state(gs_run *run) {
     return GS_OK;
 }
 
+/* The CPUs to which worker i of this process's `local` workers is bound (core/usable.h says why). Returns how many; 0:
+ * not bound. Call this before any worker is bound. Workers are bound if settings->bind is set, there is more than one,
+ * and each has a CPU for each of its threads. Workers on OpenCL devices, which have their own threads, are never bound.
+ * In a run of several processes, only `gradsum launch` leads to binding: mpirun binds processes itself, or was told not
+ * to. */
+static int worker_share(const gs_settings *s, int i, int local, cpu_set_t *share) {
+    bool several = s->processes && s->processes->size > 1, bound = several && s->processes->own_cpus;
+    if (local == 1) return bound && sched_getaffinity(0, sizeof *share, share) == 0 ? CPU_COUNT(share) : 0;
+    if (!s->bind || (several && !bound) || !gs_devices_are_cpu(s->devices)) return 0;
+    int threads = s->exact || s->threads < 1 ? 1 : s->threads;
+    if (threads * local > gs_cpu_cores()) return 0;
+    return gs_cores_share(i, local, share) ? CPU_COUNT(share) : 0;
+}
+
 /* Processes do not share CPUs if mpirun, torchrun or Slurm has given each process its own CPUs. */
 static void count_threads(gs_run *run) {
     const gs_usable may = gs_usable_here();
@@ -389,7 +403,7 @@ gs_status gs_run_prepare(gs_run *run) {
     for (int i = 0; i < run->local; i++) {
         run->worker[i].run = run;
         GS_TRY(gs_devices_name(s->devices, i, run->worker[i].device));
-        run->worker[i].cpus = gs_worker_share(s, i, run->local, &run->worker[i].share);
+        run->worker[i].cpus = worker_share(s, i, run->local, &run->worker[i].share);
     }
     if (run->kind == GS_RUN_TRAIN) {
         GS_TRY(gs_run_check_sizes(run, s, run->local));

@@ -1,7 +1,6 @@
 /* A run in this process: its devices and connections, its workers as threads, and what happens before and after. */
 #include "comm/inject/inject.h"
 #include "core/clock.h"
-#include "core/usable.h"
 #include "data/text_set.h"
 #include "persist/snapshots.h"
 #include "persist/checkpoint.h"
@@ -17,17 +16,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-/* ---- binding to cores (core/usable.h says why) ---- */
-
-int gs_worker_share(const gs_settings *s, int i, int local, cpu_set_t *share) {
-    bool several = s->processes && s->processes->size > 1, bound = several && s->processes->own_cpus;
-    if (local == 1) return bound && sched_getaffinity(0, sizeof *share, share) == 0 ? CPU_COUNT(share) : 0;
-    if (!s->bind || (several && !bound) || !gs_devices_are_cpu(s->devices)) return 0;
-    int threads = s->exact || s->threads < 1 ? 1 : s->threads;
-    if (threads * local > gs_cpu_cores()) return 0;
-    return gs_cores_share(i, local, share) ? CPU_COUNT(share) : 0;
-}
 
 /* ---- connections ---- */
 
@@ -109,7 +97,7 @@ static gs_status work(gs_run_worker *me) {
 static gs_status do_work(void *context, const gs_job *job) {
     gs_run_worker *me = context;
     (void)job;
-    if (gs_error_keep(&me->error, me->run->work(me)) == GS_OK) return GS_OK;
+    if (gs_error_keep(&me->error, me->run->work(me)) == GS_OK) return GS_OK; /* `work` above, for gs_train */
     me->result.steps = me->error.status == GS_E_DIVERGED ? me->worker.diverged.step : me->worker.step;
     if (!me->found_by_all && !me->worker.diverged.together) gs_comm_abort(me->comm, me->error.message);
     /* Set after the message is stored, so that a thread that sees the flag finds the message. */

@@ -68,12 +68,6 @@ gs_status gs_run_plan_to_save(const gs_run *, gs_model **plan);
 
 /* ---- run.c: with workers ---- */
 
-/* The CPUs to which worker i of this process's `local` workers is bound. Returns how many; 0: not bound. Call this
- * before any worker is bound. Workers are bound if settings->bind is set, there is more than one, and each has a CPU
- * for each of its threads. Workers on OpenCL devices, which have their own threads, are never bound. In a run of
- * several processes, only `gradsum launch` leads to binding: mpirun binds processes itself, or was told not to. */
-int gs_worker_share(const gs_settings *, int i, int local, cpu_set_t *share);
-
 /* Connect this process with the others in settings->processes (at least one). *step: the step at which this process
  * resumes (0: a new run; -1: without --resume); on return, rank 0's step. */
 gs_status gs_connect_processes(const gs_settings *, const char *purpose, int64_t *step, gs_comm **out);

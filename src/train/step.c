@@ -58,8 +58,8 @@ gs_status gs_update(gs_worker *w, double samples) {
     gs_optimizer *o = w->optimizer;
     const gs_held *own = &w->partition.update;
     bool may_update;
-    if (w->device->dry) samples = 1; /* no samples were counted */
-    if (gs_updates_all(w)) return gs_optimizer_update(o, samples);
+    if (w->device->dry) samples = 1;                               /* no samples were counted */
+    if (gs_updates_all(w)) return gs_optimizer_update(o, samples); /* by default */
     GS_TRY(gs_optimizer_clip_held(o, samples, own, &may_update));
     if (!may_update) return GS_OK;
     if (gs_updates_are_divided(w) || o->ops->whole)
@@ -72,9 +72,9 @@ gs_status gs_update(gs_worker *w, double samples) {
 /* Perform one step of the chosen strategy, including its timing. */
 gs_status gs_step(gs_worker *w, gs_score *score) {
     GS_TRY(gs_step_begins(w));
-    w->optimizer->lr = gs_lr_of_step(&w->rates, w->step);
+    w->optimizer->lr = gs_lr_of_step(&w->rates, w->step); /* --lr, unless --warmup or --schedule changes it */
     w->in_step = true;
-    GS_TRY(w->strategy->step(w, score));
+    GS_TRY(w->strategy->step(w, score)); /* by default synchronous_step, above */
     w->in_step = false;
     w->measured.norms += w->optimizer->norm;
     score->loss_scale = w->optimizer->loss_scale.used;

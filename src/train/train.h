@@ -135,7 +135,7 @@ typedef struct gs_settings {
     /* The first layer's input is (byte / 255 - mean) / std. Count 0: the file `load`'s mean and std, or (0, 1) if it
      * has none; without a file, the training set's. */
     gs_by_channel mean, std;
-    bool bind;  /* bind each worker to its own cores if there are enough (gs_worker_share) */
+    bool bind;  /* bind each worker to its own cores if there are enough (worker_share in prepare.c) */
     bool exact; /* give the same bits for 1, 2, 4 and 8 workers (ordered_sums.h) */
     int zero;   /* ZeRO's stage, 1 to 3 (train/reducers/zero.h); 0: each worker holds everything */
     gs_batch_norm_groups batch_norm; /* the samples over which batch_norm computes statistics */

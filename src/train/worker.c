@@ -100,7 +100,7 @@ static gs_status create_for_training(gs_worker *w) {
     w->rates = gs_rates_of(s, w->batch, w->train_set->count);
     w->sync_most = w->model->saved + GS_STATS; /* a strategy that sums less lowers this */
     const gs_hyperparameters n = gs_settings_numbers(s);
-    GS_TRY(gs_partition_plan(w, w->comm->rank, &w->partition));
+    GS_TRY(gs_partition_plan(w, w->comm->rank, &w->partition)); /* by default a worker updates everything */
     const size_t held = w->partition.own + w->partition.rest;
     GS_TRY(gs_optimizer_create_held(s->optimizer, w->model, held, n.lr, n.momentum, n.weight_decay,
                                     &w->optimizer));
@@ -141,7 +141,7 @@ static gs_status create(gs_worker *w, const char *device, int threads) {
     }
     w->input.most = w->schedule.most > w->eval_block ? w->schedule.most : w->eval_block;
     if (!w->train_set && w->test_set->count < w->input.most) w->input.most = w->test_set->count;
-    GS_TRY(gs_find_scheme(s, &w->scheme));
+    GS_TRY(gs_find_scheme(s, &w->scheme)); /* gs_sync_allreduce by default */
     GS_TRY(gs_device_open(device, threads, &w->device));
     if (s->dry_run) gs_device_set_dry(w->device);
     w->device->precision = s->precision;
@@ -253,7 +253,7 @@ gs_pass gs_worker_pass(gs_worker *w, const gs_micro_batch *p, bool fresh) {
 
 gs_status gs_worker_next(gs_worker *w, gs_pass *pass) {
     const gs_loaded *next;
-    GS_TRY(w->next(w, &next));
+    GS_TRY(w->next(w, &next)); /* next_loaded, above */
     const gs_micro_batch *p = &next->micro_batch;
     w->micro_batch = *p;
     w->measured.samples += (double)p->n;
@@ -265,7 +265,7 @@ gs_status gs_worker_next(gs_worker *w, gs_pass *pass) {
 gs_status gs_prepare_steps(gs_worker *w) {
     gs_comm *replicas = w->groups.comm[GS_DP]; /* in plain data parallelism: all workers */
     w->groups.met = true;
-    GS_TRY(gs_partition_divide(w));
+    GS_TRY(gs_partition_divide(w)); /* it and gs_partition_list: for ZeRO, stages and tensor groups */
     if (w->reducer) GS_TRY(w->reducer->create(w));
     if (w->strategy->create) GS_TRY(w->strategy->create(w));
     if (w->groups.layout.tp > 1) GS_TRY(gs_tensor_create(w));

@@ -291,7 +291,7 @@ static void reduce_slice(const team *t, const gs_call *call, size_t first, size_
                          int highest, size_t shift) {
     _Alignas(LINE) unsigned char block[BLOCK];
     size_t width = gs_type_size(call->type), most = BLOCK / width;
-    gs_combine combine = gs_combine_of(call->type, call->reduction);
+    gs_combine combine = gs_combine_of(call->type, call->reduction); /* sums floats: to[i] = a[i] + b[i] */
     for (size_t at = first; at < last; at += most) {
         size_t n = last - at < most ? last - at : most;
         combine(block, place(t->slots[0].read, at * width), place(t->slots[1].read, at * width), n);
