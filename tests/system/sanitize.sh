@@ -10,7 +10,7 @@ kind=$1 program=$2
 export GRADSUM_TEST_TENTH=1
 
 # The kernels of cpu/ are instrumented for the best instruction set of this machine. The groups that test kernels use it,
-# and whole trainings the other one (tests/flags.mk).
+# and test all shapes; whole trainings use the other one (tests/flags.mk).
 other=$(GRADSUM_ISA=none "${program%-test}" devices 2>&1 | sed 's/.* //')
 
 # Each group of tests runs in a separate process, four at a time: many of them mostly wait. Prints the whole output of a
@@ -21,7 +21,7 @@ check_groups() {
     export folder program kind of_kernels other
     check() {
         local output=$folder/$1 failed try start=$SECONDS
-        [[ $of_kernels = *" $1 "* ]] || export GRADSUM_ISA=$other
+        case $of_kernels in *" $1 "*) unset GRADSUM_TEST_SMALL ;; *) export GRADSUM_ISA=$other ;; esac
         for try in 1 2 3; do
             failed=0
             "$program" "$1" >"$output" 2>&1 </dev/null || failed=1
