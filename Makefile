@@ -15,7 +15,7 @@ CC       := $(if $(filter default,$(origin CC)),gcc,$(CC))
 CXX      := $(if $(filter default,$(origin CXX)),g++,$(CXX))
 VERSION  := $(shell sed -n 's/^.define GRADSUM_VERSION "\(.*\)"$$/\1/p' src/core/version.h)
 
-# Every compiler shall round a * b and then + c, except in products (below). tests/flags.mk has other flags, for the
+# Every compiler shall round a * b and then + c; products use gs_fma (cpu/product.h). tests/flags.mk has other flags, for the
 # project's own checks.
 OPTIMIZE   = -O3 -g
 # libgradsum.so exports what a header marks GS_API (core/api.h).
@@ -40,8 +40,9 @@ endif
 # The operators of cpu/ are compiled once for each instruction set; the program picks one when it runs (cpu/cpu.h).
 CPU_ONCE = cpu/offload.c cpu/open.c cpu/memory.c cpu/openblas_memory.c cpu/pool.c cpu/product_bf16.c
 CPU_OPS  = $(filter-out $(CPU_ONCE),$(wildcard cpu/*.c))
-ISAS    ?= base $(if $(filter x86_64,$(shell uname -m)),v3 v4)
+ISAS    ?= base $(if $(filter x86_64,$(shell uname -m)),soft v3 v4)
 ISA_base =
+ISA_soft = -DGS_SOFT_FMA
 ISA_v3   = -march=x86-64-v3
 ISA_v4   = -march=x86-64-v4 -mprefer-vector-width=512
 
@@ -117,10 +118,6 @@ $$(B)/cpu/%_$(1).o: cpu/%.c | packages
 endef
 $(foreach i,$(ISAS),$(eval $(call ISA_RULE,$(i))))
 $(B)/cpu/open.o: EXTRA = $(ISAS:%=-DGS_HAS_ISA_%)
-# ISO C keeps a * b + c as two roundings; in these loops it shall be one instruction. In all of them: gcc 14 would use
-# two where it sees a chain, and then the bits depend on the size of a tile.
-IS_CLANG = $(findstring clang,$(shell $(CC) --version 2>/dev/null))
-$(B)/cpu/product_%.o $(B)/cpu/matmul_%.o $(B)/cpu/conv2d_groups_%.o: EXTRA = -ffp-contract=fast $(if $(IS_CLANG),,--param=avoid-fma-max-bits=0)
 
 # The library reads and writes numbers as in C, whatever locale its caller has set.
 $(SRC_LIB:%.c=$(B)/%.o): LOCALE = -include src/core/c_locale.h

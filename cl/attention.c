@@ -1,7 +1,5 @@
 #include "cl/round16.h"
 
-enum { TILE = 32 }; /* as in attention.cl */
-
 /* Must match attention_sizes in attention.cl. */
 typedef struct attention_sizes {
     cl_int length, width, heads, causal, precision;
@@ -13,7 +11,8 @@ static attention_sizes sizes_of(gs_device *d, const gs_attention_sizes *s) {
 
 /* One work-group for each tile of tokens in each head of each sample. */
 static gs_cl_grid tiles_of(gs_device *d, size_t n, const gs_attention_sizes *s) {
-    return gs_cl_groups(d, n * (size_t)s->heads * gs_cl_parts((size_t)s->length, TILE));
+    const size_t tile = gs_cl_of(d)->tiles.gpu ? 32 : 64; /* as in attention_tile.clh */
+    return gs_cl_groups(d, n * (size_t)s->heads * gs_cl_parts((size_t)s->length, tile));
 }
 
 /* How many samples to compute at once if `copied` elements of each are copied: enough to give all cores tiles. */
@@ -52,7 +51,7 @@ gs_status gs_cl_attention_forward(gs_device *d, gs_mem y, gs_mem softmax, gs_mem
 }
 
 /* dq sums over all keys of a query, dk and dv over all queries of a key. Atomic additions would run in random order, so
- * a GPU runs two kernels that each recompute the probabilities. On a CPU one work-item computes a whole head. */
+ * a GPU runs a kernel for each, which recomputes the probabilities. On a CPU one work-item computes a whole head. */
 static gs_status backward(gs_device *d, gs_mem dx, gs_mem dy, gs_mem x, gs_mem y, gs_mem softmax, size_t n,
                           const gs_attention_sizes *s) {
     const size_t rows = n * (size_t)s->heads * (size_t)s->length;
@@ -69,10 +68,10 @@ static gs_status backward(gs_device *d, gs_mem dx, gs_mem dy, gs_mem x, gs_mem y
     GS_TRY(gs_cl_scratch(d, GS_CL_SCRATCH_PARTIAL, rows, &dy_y));
     GS_TRY(GS_CL_RUN(d, file, "attention_dy_y", gs_cl_items(rows, 64), GS_ARG_BUFFER(dy_y), dy, y, rows,
                      GS_ARG_STRUCT(sizes)));
-    GS_TRY(GS_CL_RUN(d, file, "attention_dq", tiles, dx, dy, x, softmax, GS_ARG_BUFFER(dy_y), n,
-                     GS_ARG_STRUCT(sizes)));
-    return GS_CL_RUN(d, file, "attention_dk_dv", tiles, dx, dy, x, softmax, GS_ARG_BUFFER(dy_y), n,
-                     GS_ARG_STRUCT(sizes));
+    for (int of_keys = 0; of_keys < 2; of_keys++)
+        GS_TRY(GS_CL_RUN(d, file, "attention_gradient", tiles, dx, dy, x, softmax, GS_ARG_BUFFER(dy_y), n,
+                         GS_ARG_STRUCT(sizes), of_keys));
+    return GS_OK;
 }
 
 gs_status gs_cl_attention_backward(gs_device *d, gs_mem dx, gs_mem dy, gs_mem x, gs_mem y, gs_mem softmax,

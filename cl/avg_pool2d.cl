@@ -8,7 +8,7 @@ __kernel void avg_pool2d_forward(__global flow *y, ulong y_at, __global const fl
     if (plane >= planes) return;
     y += y_at + plane * s.out_h * s.out_w;
     x += x_at + plane * s.in_h * s.in_w;
-    const float area = (float)s.kernel_h * s.kernel_w;
+    const float share = 1.0f / ((float)s.kernel_h * s.kernel_w);
     for (int r = GS_ROW; r < s.out_h; r += GS_ROW_STEP) {
         const range h = window_of(r, s.kernel_h, s.stride_h, s.pad_h, s.in_h);
         for (int o = GS_LANE; o < s.out_w; o += GS_LANES) {
@@ -16,7 +16,7 @@ __kernel void avg_pool2d_forward(__global flow *y, ulong y_at, __global const fl
             float sum = 0;
             for (int u = h.begin; u < h.end; u++)
                 for (int v = w.begin; v < w.end; v++) sum += flowing(x[u * s.in_w + v]);
-            store_one(sum / area, y + r * s.out_w + o);
+            store_one(sum * share, y + r * s.out_w + o);
         }
     }
 }
@@ -29,15 +29,15 @@ __kernel void avg_pool2d_backward(__global flow *dx, ulong dx_at, __global const
     if (plane >= planes) return;
     dx += dx_at + plane * s.in_h * s.in_w;
     dy += dy_at + plane * s.out_h * s.out_w;
-    const float area = (float)s.kernel_h * s.kernel_w;
+    const float share = 1.0f / ((float)s.kernel_h * s.kernel_w);
     for (int u = GS_ROW; u < s.in_h; u += GS_ROW_STEP) {
         const range h = windows_with(u, s.kernel_h, s.stride_h, s.pad_h, s.out_h);
         for (int v = GS_LANE; v < s.in_w; v += GS_LANES) {
             const range w = windows_with(v, s.kernel_w, s.stride_w, s.pad_w, s.out_w);
             float sum = 0;
             for (int r = h.begin; r < h.end; r++)
-                for (int o = w.begin; o < w.end; o++) sum += flowing(dy[r * s.out_w + o]);
-            store_one(sum / area, dx + u * s.in_w + v);
+                for (int o = w.begin; o < w.end; o++) sum += flowing(dy[r * s.out_w + o]) * share;
+            store_one(sum, dx + u * s.in_w + v);
         }
     }
 }

@@ -3,10 +3,9 @@
 
 /* Batch normalisation. The formulas are in src/backend.h; u = (x - mean) / sqrt(var + eps).
  *
- * Sums have one work-group per channel. On a GPU, its SUMMERS work-items share a plane, or the samples if planes are
- * small; on a CPU, its only work-item reads planes vector by vector. Each sample's sum is added to the total, so no sum
- * has more terms than a plane has elements, or than there are samples, and rounding loses little. Everything else has
- * one work-item per element for vector samples, and GS_LANES work-items per plane for images. */
+ * Sums have one work-group per channel, in blocks of images (gs_batch_norm_block). On a GPU, its work-items sum PAIRS
+ * blocks at once; on a CPU, its only work-item reads planes vector by vector. Everything else has one work-item per
+ * element for vector samples, and GS_LANES work-items per plane for images. */
 
 typedef struct batch_norm {
     int c, plane;
@@ -14,63 +13,56 @@ typedef struct batch_norm {
 } batch_norm;
 
 #define CHANNEL (get_global_id(0) / SUMMERS)
-#define SUMMER (get_global_id(0) % SUMMERS)
 
-/* This work-item's part of (sum (x - middle), sum (x - middle)^2) or, with has_dy, of (sum dy, sum dy (x - middle)),
- * over all n planes of a channel. The pointers address the first plane. */
-GS_ONCE two sum_mine(__global const stored *x, __global const flow *dy, int has_dy, float middle, ulong n,
-                     batch_norm s, size_t id) {
-    const size_t sample = (size_t)s.c * s.plane;
+static size_t images_of_block(batch_norm s) {
+    return max(1024 / max(s.plane, 32), 1);
+}
+
+/* The sums of `by` and of by (x - middle) over the first n planes of channel c, where `by` is dy or, without dy, x -
+ * middle. x ends at `end`. */
+#define ADD(l, k, left)                                                                                      \
+    add_deviations(&a, &b, l, x + i * sample + (k), end, dy + i * sample + (k), has_dy, middle, left)
+static two sum_blocks(__global const stored *x, __global const stored *end, __global const flow *dy,
+                      int has_dy, float middle, ulong n, batch_norm s, size_t c, __local two *part, int id) {
+    const size_t sample = (size_t)s.c * s.plane, images = images_of_block(s);
     two sum = {0, 0};
-    if (s.plane < GS_VECTOR || s.plane < SUMMERS) {
-        for (size_t i = id; i < n; i += SUMMERS)
-            for (int p = 0; p < s.plane; p++) {
-                const float off = number(x[i * sample + p]) - middle,
-                            by = has_dy ? flowing(dy[i * sample + p]) : off;
-                sum.a += by;
-                sum.b += by * off;
-            }
-        return sum;
-    }
-    vec a = 0, b = 0;
-    for (size_t i = 0; i < n; i++, x += sample, dy += sample) {
-        vec plane_a = 0, plane_b = 0;
-        int p = id * GS_VECTOR;
-        for (; p + GS_VECTOR <= s.plane; p += SUMMERS * GS_VECTOR) {
-            const vec off = load_stored(x + p) - middle, by = has_dy ? load_flow(dy + p) : off;
-            plane_a += by;
-            plane_b += by * off;
-        }
-        a += plane_a;
-        b += plane_b;
-        for (; p < s.plane; p++) { /* on a CPU: the remainder of the plane */
-            const float off = number(x[p]) - middle, by = has_dy ? flowing(dy[p]) : off;
-            sum.a += by;
-            sum.b += by * off;
+    x += c * s.plane;
+    dy += c * s.plane;
+    for (size_t block = 0; block < n; block += images * PAIRS) {
+        const size_t first = block + id / LANES * images, last = min((ulong)(first + images), n);
+        lanes a = {{0}}, b = {{0}};
+        for (size_t i = first; i < last; i++) EACH_LINE(id, s.plane, ADD);
+        share_lanes(&a, &b, part, id);
+        for (int i = 0; i < PAIRS; i++) {
+            const two more = sums_of_lanes(&a, &b, part, i);
+            sum.a += more.a;
+            sum.b += more.b;
         }
     }
-    sum.a += sum_of(a);
-    sum.b += sum_of(b);
     return sum;
 }
+#undef ADD
 
 #ifndef FLOATS_FLOW
 
-/* mean = sum x / m;  var = sum (x - mean)^2 / m, by the corrected two-pass algorithm (cpu/batch_norm.c); n > 0 */
+/* mean = sum x / m;  var = sum (x - mean)^2 / m, from deviations from the first block's mean, as in
+ * cpu/plain/batch_norm.c; n > 0 */
 __kernel OF_SUMMERS void batch_norm_statistics(__global float *mean, ulong mean_at, __global float *var,
                                                ulong var_at, __global const flow *x, ulong x_at, ulong n,
                                                batch_norm s) {
     __local two part[SUMMERS];
-    const size_t c = CHANNEL, id = SUMMER;
+    const size_t c = CHANNEL, few = min((ulong)images_of_block(s), n);
+    const int id = SUMMER;
     if (c >= s.c) return; /* never true on a GPU */
-    const float m = (float)n * s.plane;
-    x += x_at + c * s.plane;
-    two sum = sum_all(sum_mine(x, x, 0, 0, n, s, id), part, id);
-    const float middle = sum.a / m;
-    sum = sum_all(sum_mine(x, x, 0, middle, n, s, id), part, id);
+    const float m = (float)n * (float)s.plane;
+    x += x_at;
+    __global const flow *end = x + n * s.c * s.plane;
+    const float middle = sum_blocks(x, end, x, 0, 0, few, s, c, part, id).a / ((float)few * (float)s.plane);
+    const two sum = sum_blocks(x, end, x, 0, middle, n, s, c, part, id);
     if (id != 0) return;
-    mean[mean_at + c] = middle + sum.a / m;
-    var[var_at + c] = fmax((sum.b - sum.a * (sum.a / m)) / m, 0.0f);
+    const float share = sum.a / m, all = (sum.b - sum.a * share) / m;
+    mean[mean_at + c] = middle + share;
+    var[var_at + c] = all < 0 ? 0 : all; /* a NaN stays a NaN */
 }
 
 /* dmean (+)= samples ((1 - momentum) running_mean + momentum mean)
@@ -102,11 +94,11 @@ __kernel OF_SUMMERS void batch_norm_sums(__global float *sums, ulong sums_at, __
                                          __global const float *mean, ulong mean_at, __global const float *var,
                                          ulong var_at, ulong n, batch_norm s, int add) {
     __local two part[SUMMERS];
-    const size_t c = CHANNEL, id = SUMMER;
+    const size_t c = CHANNEL;
+    const int id = SUMMER;
     if (c >= s.c) return; /* never true on a GPU */
-    x += x_at + c * s.plane;
-    dy += dy_at + c * s.plane;
-    const two sum = sum_all(sum_mine(x, dy, 1, mean[mean_at + c], n, s, id), part, id);
+    x += x_at;
+    const two sum = sum_blocks(x, x + n * s.c * s.plane, dy + dy_at, 1, mean[mean_at + c], n, s, c, part, id);
     if (id != 0) return;
     const float with_u = sum.b / sqrt(var[var_at + c] + s.eps);
     sums[sums_at + c] = sum.a;

@@ -32,9 +32,9 @@ static void write_options(const gs_cl *cl, const char *file, char *options) {
     const gs_cl_tiles *t = &cl->tiles;
     char copy[30];
     gs_cl_copy_option(cl->identity, cl->number, copy, sizeof copy);
-    int used = snprintf(options, OPTIONS, "-cl-std=CL1.2 %s-D GS_SUM_ITEMS=%d%s",
+    int used = snprintf(options, OPTIONS, "-cl-std=CL1.2 %s-D GS_SUM_ITEMS=%d -D GS_PACK=%d%s",
                         rounds_quotients(cl, file) ? "-cl-fp32-correctly-rounded-divide-sqrt " : "",
-                        GS_SUM_ITEMS, copy);
+                        GS_SUM_ITEMS, GS_PACK, copy);
     if (t->gpu)
         snprintf(options + used, OPTIONS - (size_t)used,
                  " -D GS_GPU -D GS_VECTOR=1 -D GS_LANES=%d -D GS_TILE=%d -D GS_EACH=%d -D GS_STEP=%d -D "
@@ -43,9 +43,8 @@ static void write_options(const gs_cl *cl, const char *file, char *options) {
     else
         snprintf(options + used, OPTIONS - (size_t)used,
                  " -D GS_VECTOR=%d -D GS_LANES=1 -D GS_ROWS=%d -D GS_ROWS_LOW=%d -D GS_DOT_ROWS=%d -D "
-                 "GS_DOT_COLUMNS=%d "
-                 "-D GS_UNROLL=%d -D GS_PACK=%d",
-                 t->vector, t->rows, gs_cl_rows_low(t), t->dot_rows, GS_DOT_COLUMNS, t->unroll, GS_PACK);
+                 "GS_DOT_COLUMNS=%d -D GS_UNROLL=%d",
+                 t->vector, t->rows, gs_cl_rows_low(t), t->dot_rows, GS_DOT_COLUMNS, t->unroll);
 }
 
 /* Print the compiler's log, and put its first error into the message. */

@@ -27,7 +27,7 @@ enum {
     GS_LANES = 32,      /* GPU: work-items that share a row of a plane (common.clh) */
     GS_DOT_COLUMNS = 4, /* CPU: columns of the "dot" tile (tile.clh); the other sizes are in gs_cl_tiles */
     GS_STAGES = 4,      /* uploads that may be in flight (memory.c) */
-    GS_PACK = 256,      /* CPU: values of k for which a product's operands are copied at a time (gemm.cl) */
+    GS_PACK = 256,      /* terms of a product's sum that form a block (cpu/plain/linear.c) */
     GS_SUM_ITEMS = 64   /* work-items that sum up a loss (stats.cl) */
 };
 
@@ -170,6 +170,9 @@ gs_cl_grid gs_cl_items(size_t items, size_t local);
 
 /* `groups` work-groups: of GS_SUM_ITEMS work-items each on a GPU, of one work-item each on a CPU. */
 gs_cl_grid gs_cl_groups(gs_device *, size_t groups);
+
+/* A kernel over rows, of which each is summed in lanes (sums.clh): by 32 work-items on a GPU, by one on a CPU. */
+gs_cl_grid gs_cl_rows(gs_device *, size_t rows);
 
 /* The grid with `rows` rows in its second dimension, but at most 65535, NVIDIA's limit: the kernel loops over any
  * further rows. */

@@ -2,6 +2,7 @@
  * CPU: conv2d_rows.c; for 3x3 kernels: winograd.c. With groups or dilation: conv2d_groups.c. */
 #include "cl/conv2d_common.h"
 #include "cl/round16.h"
+#include "conv2d_order.h"
 #include "core/memory.h"
 
 #include <limits.h>
@@ -44,15 +45,32 @@ gs_status gs_cl_conv2d_sharers(gs_device *d, const gs_conv2d_sizes *s, size_t ta
     return GS_OK;
 }
 
+size_t gs_cl_conv2d_chunks(gs_device *d, const gs_conv2d_sizes *s, size_t n, size_t floats) {
+    enum { PER_CORE = 4, MOST = 1 << 23 };
+    const size_t chunks = gs_conv2d_chunks(s, n), cores = gs_cl_of(d)->units, fit = MOST / floats,
+                 most = gs_smaller(fit < cores ? cores : gs_smaller(fit, PER_CORE * cores), n);
+    return gs_cl_is_exact(d) || most < chunks ? chunks : most;
+}
+
+size_t gs_cl_conv2d_at_once(gs_device *d, size_t n, size_t chunks, size_t copied) {
+    const size_t least = gs_cl_of(d)->units * gs_cl_parts(n, chunks);
+    return gs_cl_parts(gs_cl_at_once(d, n, copied, least) * chunks, n);
+}
+
+size_t gs_cl_conv2d_end(size_t n, size_t chunks, size_t end) {
+    while (end < chunks && n * end / chunks % 2 != 0) end++;
+    return gs_smaller(end, chunks);
+}
+
 gs_status gs_cl_conv2d_weights_sum(gs_device *d, const char *file, gs_mem dw, gs_mem db, gs_mem part,
-                                   size_t groups, const gs_conv2d_sizes *s, bool add) {
+                                   size_t groups, size_t out_c, size_t inputs, bool add) {
     const gs_cl_tiles *t = &gs_cl_of(d)->tiles;
-    const int inputs = s->in_c * s->kernel_h * s->kernel_w, columns = inputs + (db.base != NULL);
-    gs_cl_grid grid = gs_cl_items(t->gpu ? (size_t)columns : gs_cl_parts((size_t)columns, (size_t)t->vector),
-                                  t->gpu ? 64 : 1);
-    grid.groups[1] = (size_t)s->out_c;
+    const size_t columns = inputs + (db.base != NULL);
+    gs_cl_grid grid =
+        gs_cl_items(t->gpu ? columns : gs_cl_parts(columns, (size_t)t->vector), t->gpu ? 64 : 1);
+    grid.groups[1] = out_c;
     return GS_CL_RUN(d, file, "conv2d_weights_sum", grid, dw, db.base ? db : dw, GS_ARG_BUFFER(part), groups,
-                     columns, inputs, (int)add);
+                     (int)columns, (int)inputs, (int)add);
 }
 
 /* ---- on a GPU ---- */
@@ -71,9 +89,11 @@ typedef struct planes {
 
 typedef struct product {
     cl_ulong image;
-    cl_int m, k;
-    cl_int grid_w, first_row, first_column, rows, columns;
-    cl_int h, w, stride_h, stride_w, pad_h, pad_w;
+    cl_int m, w_row;
+    cl_int first, parts, each;
+    cl_float start;
+    cl_int grid_w, first_row, first_column, rows, columns, x_columns;
+    cl_int h, w, stride_h, stride_w, first_h, first_w;
     cl_int has_bias, relu;
 } product;
 
@@ -174,37 +194,53 @@ static gs_status make_planes(gs_device *d, const char *file, gs_cl_scratch_use u
     return GS_CL_RUN(d, file, "conv2d_planes", grid, GS_ARG_BUFFER(*out), from, gate, GS_ARG_STRUCT(p));
 }
 
-/* place[k] for y and dw, with k = (c, u, v); the last entry is for the plane of ones. Then come the entries for dx,
- * with k = (o, u, v), where u and v count the kernel positions that fall on one phase. */
-static void fill_places(const gs_conv2d_sizes *s, cl_int *place) {
+/* Pairs of numbers: where the k-th row of the planes starts, and the k-th weight's index in a row of w. First for y and
+ * dw, with k = (c, v, u) and a last entry for the plane of ones; then for dx, for each phase, with k = (v, o, u), where
+ * u and v are the kernel positions that fall on the phase. */
+static void fill_places(const gs_conv2d_sizes *s, cl_int *to) {
     plan p;
     if (make_plan(s, &p) != GS_OK) return; /* callers make the plan before they request a table */
     const int plane = (int)p.x.plane, grid_w = p.x.grid_w;
     for (int c = 0; c < s->in_c; c++)
-        for (int u = 0; u < s->kernel_h; u++)
-            for (int v = 0; v < s->kernel_w; v++) {
+        for (int v = 0; v < s->kernel_w; v++)
+            for (int u = 0; u < s->kernel_h; u++) {
                 const int number = (c * s->stride_h + u % s->stride_h) * s->stride_w + v % s->stride_w;
-                *place++ = number * plane + u / s->stride_h * grid_w + v / s->stride_w;
+                *to++ = number * plane + u / s->stride_h * grid_w + v / s->stride_w;
+                *to++ = (c * s->kernel_h + u) * s->kernel_w + v;
             }
-    *place++ = s->in_c * s->stride_h * s->stride_w * plane;
-    for (int o = 0; o < s->out_c; o++)
-        for (int u = 0; u < p.taps_h; u++)
-            for (int v = 0; v < p.taps_w; v++) *place++ = (int)p.dy.lead + o * plane - u * grid_w - v;
+    *to++ = s->in_c * s->stride_h * s->stride_w * plane;
+    *to++ = (int)p.inputs;
+    for (int phase = 0; phase < s->stride_h * s->stride_w; phase++)
+        for (int v = phase % s->stride_w; v < s->kernel_w; v += s->stride_w)
+            for (int o = 0; o < s->out_c; o++)
+                for (int u = phase / s->stride_w; u < s->kernel_h; u += s->stride_h) {
+                    *to++ = (int)p.dy.lead + o * plane - u / s->stride_h * grid_w - v / s->stride_w;
+                    *to++ = o * (int)p.inputs + u * s->kernel_w + v;
+                }
 }
 
 static gs_status find_places(gs_device *d, const gs_conv2d_sizes *s, const plan *p, gs_mem *x, gs_mem *dy) {
-    const size_t x_count = p->inputs + 1, dy_count = (size_t)s->out_c * (size_t)p->taps_h * (size_t)p->taps_w;
-    GS_TRY(gs_cl_conv2d_table(d, s, x_count + dy_count, fill_places, x));
-    *dy = gs_at(*x, x_count);
+    const size_t x_count = p->inputs + 1,
+                 dy_count = (size_t)s->out_c * (size_t)s->kernel_h * (size_t)s->kernel_w;
+    GS_TRY(gs_cl_conv2d_table(d, s, 2 * (x_count + dy_count), fill_places, x));
+    *dy = gs_at(*x, 2 * x_count);
     return GS_OK;
 }
 
-/* If the rows of the grid and of the result are as long as the computed rows (as for dx without padding, and for 1 x 1
- * kernels), they form one long row, which splits into vectors with less waste. */
+/* *out = `rows` rows of `count` weights in the order of `places`; a row starts `apart` weights after the one before. */
+static gs_status order_w(gs_device *d, const char *file, gs_mem w, gs_mem places, int rows, int count,
+                         int apart, gs_mem *out) {
+    const gs_cl_grid grid = gs_cl_with_rows(gs_cl_items((size_t)count, 64), (size_t)rows);
+    GS_TRY(scratch_of_stored(d, GS_CL_SCRATCH_W, (size_t)rows * (size_t)count, out));
+    return GS_CL_RUN(d, file, "conv2d_order_w", grid, GS_ARG_BUFFER(*out), w, places, rows, count, apart);
+}
+
+/* If the rows of the grid and of the result are as long as the computed rows (as for 1 x 1 kernels), they form one long
+ * row, which splits into tiles with less waste. */
 static void join_rows(product *p) {
-    if (p->stride_h != 1 || p->stride_w != 1 || p->pad_h != 0 || p->pad_w != 0) return;
+    if (p->stride_h != 1 || p->stride_w != 1 || p->first_h != 0 || p->first_w != 0 || p->parts != 1) return;
     if (p->columns != p->grid_w || p->columns != p->w) return;
-    p->columns = p->grid_w = p->w = p->columns * p->rows;
+    p->columns = p->x_columns = p->grid_w = p->w = p->columns * p->rows;
     p->rows = p->h = 1;
 }
 
@@ -236,15 +272,20 @@ static gs_status forward(gs_device *d, gs_mem y, gs_mem x, gs_mem w, gs_mem b, s
     if (!gs_cl_of(d)->tiles.gpu) return gs_cl_conv2d_rows_forward(d, y, x, w, b, n, s, &e);
     plan p;
     const char *file = GS_CL_FLOW(d, y, "conv2d");
-    gs_mem x_planes, x_places, dy_places;
+    gs_mem x_planes, x_places, dy_places, ordered;
     GS_TRY(make_plan(s, &p));
     GS_TRY(find_places(d, s, &p, &x_places, &dy_places));
+    GS_TRY(order_w(d, file, w, x_places, s->out_c, (int)p.inputs, (int)p.inputs, &ordered));
     product times_w = {.image = p.x.image,
                        .m = s->out_c,
-                       .k = (int)p.inputs,
+                       .w_row = (int)p.inputs,
+                       .parts = 1,
+                       .each = (int)p.inputs,
+                       .start = -0.0f,
                        .grid_w = p.x.grid_w,
                        .rows = s->out_h,
                        .columns = s->out_w,
+                       .x_columns = s->out_w,
                        .h = s->out_h,
                        .w = s->out_w,
                        .stride_h = 1,
@@ -255,8 +296,8 @@ static gs_status forward(gs_device *d, gs_mem y, gs_mem x, gs_mem w, gs_mem b, s
         size_t images = n - first < chunk ? n - first : chunk;
         GS_TRY(make_planes(d, file, GS_CL_SCRATCH_X, gs_cl_sample(x, first, p.x_size), GS_NONE, images, p.x,
                            &x_planes));
-        GS_TRY(
-            multiply(d, file, gs_cl_sample(y, first, p.y_size), w, b, x_planes, x_places, images, times_w));
+        GS_TRY(multiply(d, file, gs_cl_sample(y, first, p.y_size), ordered, b, x_planes, x_places, images,
+                        times_w));
     }
     return GS_OK;
 }
@@ -304,30 +345,68 @@ static gs_status weights_gradient(gs_device *d, const char *file, gs_mem dw, gs_
     GS_TRY(gs_cl_scratch(d, GS_CL_SCRATCH_PARTIAL, groups * m * columns, &part));
     GS_TRY(GS_CL_RUN(d, file, "conv2d_weights", grid, GS_ARG_BUFFER(part), GS_ARG_BUFFER(dy),
                      GS_ARG_BUFFER(x), x_places, GS_ARG_STRUCT(t)));
-    return gs_cl_conv2d_weights_sum(d, file, dw, db, part, groups, s, add);
+    return gs_cl_conv2d_weights_sum(d, file, dw, db, part, groups, m, p->inputs, add);
 }
 
-/* *out = w^T, with one row for each phase of each input channel */
-static gs_status transpose_w(gs_device *d, const char *file, gs_mem w, const gs_conv2d_sizes *s,
-                             const plan *p, int rows, int columns, gs_mem *out) {
-    gs_cl_grid grid = gs_cl_items((size_t)s->out_c, 8);
-    grid.groups[1] = (size_t)rows;
-    GS_TRY(scratch_of_stored(d, GS_CL_SCRATCH_W, (size_t)rows * (size_t)columns, out));
-    return GS_CL_RUN(d, file, "conv2d_transpose_w", grid, GS_ARG_BUFFER(*out), w, s->out_c, s->in_c,
-                     s->kernel_h, s->kernel_w, p->taps_h, p->taps_w, s->stride_h, s->stride_w);
+/* dx of n images, phase by phase; ordered: from order_w. */
+static gs_status inputs_gradient(gs_device *d, const char *file, gs_mem dx, gs_mem ordered, gs_mem dy_planes,
+                                 gs_mem places, size_t n, const gs_conv2d_sizes *s, const plan *p) {
+    product back = {.image = p->dy.image,
+                    .m = s->in_c,
+                    .w_row = s->out_c * s->kernel_h * s->kernel_w,
+                    .grid_w = p->dy.grid_w,
+                    .x_columns = s->out_w,
+                    .h = s->in_h,
+                    .w = s->in_w,
+                    .stride_h = s->stride_h,
+                    .stride_w = s->stride_w};
+    for (int phase = 0; phase < s->stride_h * s->stride_w; phase++) {
+        const int u = phase / s->stride_w, v = phase % s->stride_w,
+                  taps = u < s->kernel_h ? (s->kernel_h - 1 - u) / s->stride_h + 1 : 0;
+        back.first_h = u - s->pad_h, back.first_w = v - s->pad_w;
+        back.first_row = s->pad_h / s->stride_h, back.first_column = s->pad_w / s->stride_w;
+        back.rows = (s->in_h - 1 + s->pad_h) / s->stride_h - back.first_row + 1;
+        back.columns = (s->in_w - 1 + s->pad_w) / s->stride_w - back.first_column + 1;
+        back.parts = v < s->kernel_w ? (s->kernel_w - 1 - v) / s->stride_w + 1 : 0;
+        back.each = s->out_c * taps;
+        GS_TRY(multiply(d, file, dx, ordered, GS_NONE, dy_planes, places, n, back));
+        back.first += back.parts * back.each;
+    }
+    return GS_OK;
+}
+
+/* *dy = what reaches y through the epilogue, which is then empty; in scratch memory. */
+static gs_status unfuse(gs_device *d, gs_mem *dy, gs_epilogue *e, size_t n, const gs_conv2d_sizes *s) {
+    const gs_mem from = *dy;
+    const size_t count = n * gs_conv2d_y(s, e->pool);
+    GS_TRY(gs_cl_scratch(d, GS_CL_SCRATCH_PASSED, count, dy));
+    GS_TRY(gs_cl_relu_backward(d, *dy, from, e->y, count));
+    if (e->pool) {
+        gs_mem all;
+        GS_TRY(gs_cl_scratch(d, GS_CL_SCRATCH_DY, n * gs_conv2d_y(s, NULL), &all));
+        GS_TRY(gs_cl_max_pool2d_backward(d, all, *dy, e->index, n, e->pool));
+        *dy = all;
+    }
+    *e = (gs_epilogue){0};
+    return GS_OK;
 }
 
 /* forward: y = w x + b, so dw = dy x^T, db = dy 1^T, dx = w^T dy; a relu after it passes dy only where y > 0 */
 gs_status gs_cl_conv2d_backward(gs_device *d, gs_mem dx, gs_mem dw, gs_mem db, gs_mem dy, gs_mem x, gs_mem w,
                                 size_t n, const gs_conv2d_sizes *s, bool add, const gs_epilogue *then) {
     gs_epilogue e = gs_epilogue_of(d, then, s);
-    const size_t y_count = n * gs_conv2d_y(s, e.pool);
     if (!e.relu) e.y = GS_NONE;
-    if (n > 0 && !gs_conv2d_is_grouped(s) && !gs_cl_of(d)->tiles.gpu) {
-        if (!db.base && !e.relu && gs_cl_winograd_pays(d, s))
-            return gs_cl_winograd_backward(d, dx, dw, dy, x, w, n, s, add);
-        return gs_cl_conv2d_rows_backward(d, dx, dw, db, dy, x, w, n, s, add, &e);
+    const bool exact = gs_cl_is_exact(d), winograd = gs_cl_winograd_pays(d, s), gpu = gs_cl_of(d)->tiles.gpu;
+    if (n > 0 && exact && e.relu && (winograd || gpu)) GS_TRY(unfuse(d, &dy, &e, n, s));
+    if (n > 0 && winograd && (exact || (!db.base && !e.relu))) {
+        if (!exact || gs_winograd_dw_pays(s))
+            return gs_cl_winograd_backward(d, dx, dw, db, dy, x, w, n, s, add);
+        if (dx.base) GS_TRY(gs_cl_winograd_dx(d, dx, dy, w, n, s));
+        dx = GS_NONE;
     }
+    if (n > 0 && !gs_conv2d_is_grouped(s) && !gpu)
+        return gs_cl_conv2d_rows_backward(d, dx, dw, db, dy, x, w, n, s, add, &e);
+    const size_t y_count = n * gs_conv2d_y(s, e.pool);
     const gs_cl_operand read[] = {{&x, n * gs_conv2d_x(s), false},
                                   {&w, gs_conv2d_w(s), false},
                                   {&dy, y_count, false},
@@ -336,38 +415,28 @@ gs_status gs_cl_conv2d_backward(gs_device *d, gs_mem dx, gs_mem dw, gs_mem db, g
     if (gs_conv2d_is_grouped(s)) return gs_cl_conv2d_groups_backward(d, dx, dw, db, dy, x, w, n, s, add);
     plan p;
     const char *file = GS_CL_FLOW(d, dx.base ? dx : dy, "conv2d");
-    gs_mem x_planes, dy_planes, x_places, dy_places, w_t = GS_NONE;
+    gs_mem x_planes, dy_planes, x_places, dy_places, ordered = GS_NONE;
     GS_TRY(make_plan(s, &p));
     if (n == 0) return add ? GS_OK : gs_clear(d, dw, (size_t)s->out_c * p.inputs, db, (size_t)s->out_c);
     GS_TRY(find_places(d, s, &p, &x_places, &dy_places));
-    product back = {.image = p.dy.image,
-                    .m = s->in_c * s->stride_h * s->stride_w,
-                    .k = s->out_c * p.taps_h * p.taps_w,
-                    .grid_w = p.dy.grid_w,
-                    .first_row = s->pad_h / s->stride_h,
-                    .first_column = s->pad_w / s->stride_w,
-                    .h = s->in_h,
-                    .w = s->in_w,
-                    .stride_h = s->stride_h,
-                    .stride_w = s->stride_w,
-                    .pad_h = s->pad_h,
-                    .pad_w = s->pad_w};
-    back.rows = (s->in_h - 1 + s->pad_h) / s->stride_h - back.first_row + 1;
-    back.columns = (s->in_w - 1 + s->pad_w) / s->stride_w - back.first_column + 1;
-    if (dx.base) GS_TRY(transpose_w(d, file, w, s, &p, back.m, back.k, &w_t));
+    const int kernel = s->kernel_h * s->kernel_w;
+    if (dx.base) GS_TRY(order_w(d, file, w, dy_places, s->in_c, s->out_c * kernel, kernel, &ordered));
+    if (exact) GS_TRY(gs_cl_conv2d_weights_in_order(d, dw, db, dy, x, n, s, add));
     const size_t chunk = chunk_of(d, &p, n);
     for (size_t first = 0; first < n; first += chunk) {
         size_t images = n - first < chunk ? n - first : chunk;
         const gs_mem gate = e.relu ? gs_cl_sample(e.y, first, p.y_size) : GS_NONE;
-        GS_TRY(make_planes(d, file, GS_CL_SCRATCH_X, gs_cl_sample(x, first, p.x_size), GS_NONE, images, p.x,
-                           &x_planes));
         GS_TRY(make_planes(d, file, GS_CL_SCRATCH_DY, gs_cl_sample(dy, first, p.y_size), gate, images, p.dy,
                            &dy_planes));
-        GS_TRY(weights_gradient(d, file, dw, db, dy_planes, x_planes, x_places, images, s, &p,
-                                add || first > 0));
+        if (!exact) {
+            GS_TRY(make_planes(d, file, GS_CL_SCRATCH_X, gs_cl_sample(x, first, p.x_size), GS_NONE, images,
+                               p.x, &x_planes));
+            GS_TRY(weights_gradient(d, file, dw, db, dy_planes, x_planes, x_places, images, s, &p,
+                                    add || first > 0));
+        }
         if (dx.base)
-            GS_TRY(multiply(d, file, gs_cl_sample(dx, first, p.x_size), w_t, GS_NONE, dy_planes, dy_places,
-                            images, back));
+            GS_TRY(inputs_gradient(d, file, gs_cl_sample(dx, first, p.x_size), ordered, dy_planes, dy_places,
+                                   images, s, &p));
     }
     return GS_OK;
 }

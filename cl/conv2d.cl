@@ -10,7 +10,7 @@
  *
  *     x[image + place[k] + r grid_w + s]        for k = (c, u, v), position = (r, s)
  *
- * and only the padded planes and the table `place` must be computed.
+ * and only the padded planes and the table `place` must be computed. Sums are in the order of cpu/plain/conv2d.c.
  *
  * With a stride the plane is split into stride_h x stride_w planes ("phases"), one for each remainder of the pixel's
  * coordinates modulo the stride; within each phase the windows again move by 1:
@@ -25,29 +25,26 @@
  *     y  = w  x     B from x's planes
  *     dw = dy x^T   summed over positions and images; dy and x are contiguous along the positions
  *     dx = w^T dy   like y, from dy's planes read u rows further up and v columns further left, computed for
- *                   each phase of x with the kernel positions that fall on it
+ *                   each phase of x with the kernel positions that fall on it; one part for each v
  */
 
 /* ---- y = w x, and dx = w^T dy ---- */
 
 /* Must match `product` in cl/conv2d.c. */
 typedef struct product {
-    ulong image;                                        /* floats from image to image in x */
-    int m, k;                                           /* rows of w; length of the sum */
+    ulong image;  /* floats from image to image in x */
+    int m, w_row; /* rows of w, and from one to the next */
+    int first, parts,
+        each; /* y = start + the sum of `parts` sums, each of `each` terms, from term `first` on */
+    float start;
     int grid_w, first_row, first_column, rows, columns; /* the positions to compute */
-    int h, w, stride_h, stride_w, pad_h, pad_w;         /* of the result, whose planes may be phases */
-    int has_bias, relu;                                 /* applied to the result at the end */
+    int x_columns; /* part v of column s counts only if x has column s - v: 0 <= s - v < x_columns */
+    int h, w;      /* of the result; (r, s) is its row r stride_h + first_h and column s stride_w + first_w */
+    int stride_h, stride_w, first_h, first_w;
+    int has_bias, relu; /* each sum starts with the bias */
 } product;
 
-/* Where positions (r, ..) of row m of the product go: the start of a row of the result; NULL if it has no such row. */
-static __global flow *result_row(__global flow *y, ulong image, int m, int r, product p) {
-    const int phase = m / p.stride_w, channel = phase / p.stride_h;
-    const int channels = p.m / (p.stride_h * p.stride_w);
-    const int h = r * p.stride_h + rest(phase, p.stride_h) - p.pad_h;
-    if (h < 0 || h >= p.h) return 0;
-    return y + ((image * channels + channel) * p.h + h) * p.w;
-}
-
+/* w is in the order of `place`, whose pairs of numbers start with a row of x (fill_places in cl/conv2d.c). */
 __kernel __attribute__((reqd_work_group_size(GS_GROUP, 1, 1))) void
 conv2d_product(__global flow *y, ulong y_at, __global const stored *w, ulong w_at, __global const float *bias,
                ulong bias_at, __global const stored *x, __global const int *place, ulong place_at,
@@ -65,22 +62,30 @@ conv2d_product(__global flow *y, ulong y_at, __global const stored *w, ulong w_a
         position[j] = (p.first_row + at / p.columns) * p.grid_w + p.first_column + rest(at, p.columns);
     }
     barrier(CLK_LOCAL_MEM_FENCE);
-    float sum[EACH][EACH] = {{0}};
-#define W_AT(row, at) number(w[(size_t)(row)*p.k + (at)])
-#define X_AT(at, column) number(x[place[at] + position[(column)-n0]])
-    TILE_PRODUCT(sum, a, b, m0, n0, p.m, positions, 0, p.k, W_AT, true, X_AT, false)
-#undef X_AT
-    for (int i = 0; i < EACH; i++)
-        for (int j = 0; j < EACH; j++) {
-            const int m = m0 + TILE_ROW(i), at = n0 + TILE_COLUMN(j);
-            if (m >= p.m || at >= positions) continue;
-            __global flow *to = result_row(y, image, m, p.first_row + at / p.columns, p);
-            const int column =
-                (p.first_column + rest(at, p.columns)) * p.stride_w + rest(m, p.stride_w) - p.pad_w;
-            const float value = sum[i][j] + (p.has_bias ? bias[bias_at + m] : 0);
-            if (!to || column < 0 || column >= p.w) continue;
-            store_one(p.relu ? OF_RELU(value < 0 ? 0 : value) : value, to + column);
+    float total[EACH][EACH];
+    EACH_ELEMENT total[i][j] = p.start;
+#define W_AT(row, at) number(w[(size_t)(row)*p.w_row + (at)])
+#define X_AT(at, column) number(x[place[2 * (at)] + position[(column)-n0]])
+    for (int v = 0; v < p.parts; v++) {
+        float sum[EACH][EACH];
+        EACH_ELEMENT sum[i][j] = p.has_bias ? bias[bias_at + min((int)(m0 + TILE_ROW(i)), p.m - 1)] : 0;
+        const int begin = p.first + v * p.each;
+        TILE_PRODUCT(sum, a, b, m0, n0, p.m, positions, begin, begin + p.each, W_AT, true, X_AT, false)
+        EACH_ELEMENT {
+            const int s = p.first_column + rest(n0 + TILE_COLUMN(j), p.columns);
+            if (s >= v && s - v < p.x_columns) total[i][j] += sum[i][j];
         }
+    }
+#undef X_AT
+    EACH_ELEMENT {
+        const int m = m0 + TILE_ROW(i), at = n0 + TILE_COLUMN(j), r = p.first_row + at / p.columns,
+                  s = p.first_column + rest(at, p.columns), row = r * p.stride_h + p.first_h,
+                  column = s * p.stride_w + p.first_w;
+        if (m >= p.m || at >= positions || row < 0 || row >= p.h || column < 0 || column >= p.w) continue;
+        const float value = total[i][j];
+        store_one(p.relu ? OF_RELU(value < 0 ? 0 : value) : value,
+                  y + ((image * p.m + m) * p.h + row) * p.w + column);
+    }
 }
 
 /* ---- dw = dy x^T ---- */
@@ -105,13 +110,12 @@ conv2d_weights(__global float *part, __global const stored *dy, __global const s
     for (ulong image = group * p.group; image < last; image++) {
         __global const stored *dy_image = dy + p.lead + image * p.dy_image, *x_image = x + image * p.x_image;
 #define DY_AT(row, at) number(dy_image[(row)*p.plane + (at)])
-#define X_AT(at, column) number(x_image[place[column] + (at)])
+#define X_AT(at, column) number(x_image[place[2 * (column)] + (at)])
         TILE_PRODUCT(sum, a, b, m0, n0, p.m, p.n, 0, p.positions, DY_AT, true, X_AT, true)
 #undef X_AT
     }
-    for (int i = 0; i < EACH; i++)
-        for (int j = 0; j < EACH; j++) {
-            const int m = m0 + TILE_ROW(i), n = n0 + TILE_COLUMN(j);
-            if (m < p.m && n < p.n) part[(group * p.m + m) * p.n + n] = sum[i][j];
-        }
+    EACH_ELEMENT {
+        const int m = m0 + TILE_ROW(i), n = n0 + TILE_COLUMN(j);
+        if (m < p.m && n < p.n) part[(group * p.m + m) * p.n + place[2 * n + 1]] = sum[i][j];
+    }
 }

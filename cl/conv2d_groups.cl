@@ -2,6 +2,7 @@
 #include "conv2d_sum.clh"
 
 /* Convolution with groups (including depthwise) and dilation, computed directly from the formulas: no matrix, no copy.
+ * Sums are in the order of cpu/plain/conv2d.c, in which padding counts as 0.
  *
  *     forward    y[o][r][s] = b[o] + sum_{c,u,v} w[o][c][u][v] x[first + c][r stride_h + u dilation_h - pad_h][...]
  *     backward   dw[o][c][u][v] (+)= sum_{i,r,s} dy[o][r][s] x[first + c][r stride_h + u dilation_h - pad_h][...]
@@ -39,12 +40,16 @@ static vec pixels(__global const stored *row, int at, int step, int count) {
     return of_lanes(lane);
 }
 
-/* The inverse of `pixels`: row[at / step], row[(at + 1) / step], ..., or 0 where the division leaves a remainder */
+/* True if `at` divided by `step` is one of `count` elements. */
+static bool meets(int at, int step, int count) {
+    return at >= 0 && rest(at, step) == 0 && at / step < count;
+}
+
+/* The inverse of `pixels`: row[at / step], row[(at + 1) / step], ..., or 0 where there is no such element */
 static vec spread(__global const stored *row, int at, int step, int count) {
     if (step == 1) return pixels(row, at, 1, count);
     float lane[GS_VECTOR];
-    for (int k = 0; k < GS_VECTOR; k++, at++)
-        lane[k] = at >= 0 && rest(at, step) == 0 && at / step < count ? number(row[at / step]) : 0;
+    for (int k = 0; k < GS_VECTOR; k++, at++) lane[k] = meets(at, step, count) ? number(row[at / step]) : 0;
     return of_lanes(lane);
 }
 
@@ -91,17 +96,18 @@ static void forward(const int block, size_t unit, int lane, int row, int rows, _
             vec sum[MOST];
             for (int j = 0; j < block; j++) sum[j] = has_bias ? b[first_o + min(p.first + j, p.last)] : 0.0f;
             for (int c = 0; c < in_c; c++)
-                for (int u = 0; u < s.kernel_h; u++) {
-                    const int h = r * s.stride_h + u * s.dilation_h - s.pad_h;
-                    if (h < 0 || h >= s.in_h) continue;
-                    __global const stored *from = x + ((size_t)c * s.in_h + h) * s.in_w;
-                    for (int v = 0; v < s.kernel_w; v++) {
+                for (int v = 0; v < s.kernel_w; v++)
+                    for (int u = 0; u < s.kernel_h; u++) {
+                        const int h = r * s.stride_h + u * s.dilation_h - s.pad_h;
                         const vec pixel =
-                            pixels(from, o * s.stride_w + v * s.dilation_w - s.pad_w, s.stride_w, s.in_w);
+                            h < 0 || h >= s.in_h
+                                ? 0
+                                : pixels(x + ((size_t)c * s.in_h + h) * s.in_w,
+                                         o * s.stride_w + v * s.dilation_w - s.pad_w, s.stride_w, s.in_w);
                         const size_t k = (size_t)c * places + u * s.kernel_w + v;
-                        for (int j = 0; j < block; j++) sum[j] += number(own_w[j][k]) * pixel;
+                        for (int j = 0; j < block; j++)
+                            sum[j] = fma((vec)(number(own_w[j][k])), pixel, sum[j]);
                     }
-                }
             for (int j = 0; j < block && p.first + j <= p.last; j++)
                 put(sum[j], y + ((size_t)j * s.out_h + r) * s.out_w + o, s.out_w - o);
         }
@@ -131,23 +137,30 @@ static void gradient(const int block, size_t unit, int lane, int row, int rows, 
     w += first_o * in_c * places;
     for (int h = row; h < s.in_h; h += rows)
         for (int q = lane * GS_VECTOR; q < s.in_w; q += GS_LANES * GS_VECTOR) {
-            vec sum[MOST];
-            for (int j = 0; j < block; j++) sum[j] = 0;
-            for (int o = 0; o < out_c; o++)
-                for (int u = 0; u < s.kernel_h; u++) {
-                    const int down = h + s.pad_h - u * s.dilation_h;
-                    if (down < 0 || rest(down, s.stride_h) != 0 || down / s.stride_h >= s.out_h) continue;
-                    __global const stored *from = dy + ((size_t)o * s.out_h + down / s.stride_h) * s.out_w;
-                    for (int v = 0; v < s.kernel_w; v++) {
-                        const vec g = spread(from, q + s.pad_w - v * s.dilation_w, s.stride_w, s.out_w);
+            vec total[MOST];
+            for (int j = 0; j < block; j++) total[j] = 0;
+            for (int v = 0; v < s.kernel_w; v++) {
+                const int across = q + s.pad_w - v * s.dilation_w;
+                vec sum[MOST];
+                for (int j = 0; j < block; j++) sum[j] = 0;
+                for (int o = 0; o < out_c; o++)
+                    for (int u = 0; u < s.kernel_h; u++) {
+                        const int down = h + s.pad_h - u * s.dilation_h, r = down / s.stride_h;
+                        if (r * s.stride_h != down) continue;
+                        const vec g = r < 0 || r >= s.out_h ? 0
+                                                            : spread(dy + ((size_t)o * s.out_h + r) * s.out_w,
+                                                                     across, s.stride_w, s.out_w);
                         for (int j = 0; j < block; j++) {
                             const size_t c = (size_t)o * in_c + min(p.first + j, p.last);
-                            sum[j] += number(w[c * places + u * s.kernel_w + v]) * g;
+                            sum[j] = fma((vec)(number(w[c * places + u * s.kernel_w + v])), g, sum[j]);
                         }
                     }
-                }
+                float lane[GS_VECTOR];
+                for (int k = 0; k < GS_VECTOR; k++) lane[k] = meets(across + k, s.stride_w, s.out_w) ? 1 : 0;
+                for (int j = 0; j < block; j++) total[j] += of_lanes(lane) > 0 ? sum[j] : 0;
+            }
             for (int j = 0; j < block && p.first + j <= p.last; j++)
-                put(sum[j], dx + ((size_t)j * s.in_h + h) * s.in_w + q, s.in_w - q);
+                put(total[j], dx + ((size_t)j * s.in_h + h) * s.in_w + q, s.in_w - q);
         }
 }
 
@@ -184,7 +197,7 @@ static void weights(const int block, size_t unit, __global float *part, __global
             vec pixel = 1.0f;
             if (c < in_c)
                 pixel = pixels(from, o * s.stride_w + v * s.dilation_w - s.pad_w, s.stride_w, s.in_w);
-            for (int j = 0; j < block; j++) sum[j] += pixels(of[j], o, 1, s.out_w) * pixel;
+            for (int j = 0; j < block; j++) sum[j] = fma(pixels(of[j], o, 1, s.out_w), pixel, sum[j]);
         }
     }
     for (int j = 0; j < block && p.first + j <= p.last; j++)
@@ -202,3 +215,44 @@ static void weights(const int block, size_t unit, __global float *part, __global
     }
 WEIGHTS(conv2d_groups_weights, 1)
 WEIGHTS(conv2d_groups_weights_4, 4)
+
+/* Must match gs_conv2d_order. */
+typedef struct conv2d_order {
+    int lanes, images, positions, pitch;
+} conv2d_order;
+
+/* part[chunk][o]: dw[o] and db[o] summed over a chunk of images as src/conv2d_order.h says, from element `first` of
+ * (dw[o], db[o]) on, for all shapes; work-item (element, o, chunk) */
+__kernel void conv2d_weights_in_order(__global float *part, __global const stored *dy, ulong dy_at,
+                                      __global const stored *x, ulong x_at, ulong images, int first,
+                                      int columns, conv2d_order of_dw, conv2d_order of_db, conv2d_sizes s) {
+    const int k = first + get_global_id(0), o = get_global_id(1), in_c = s.in_c / s.groups,
+              rows = k / s.kernel_w, v = k - rows * s.kernel_w, c = rows / s.kernel_h,
+              u = rows - c * s.kernel_h;
+    const ulong chunk = get_global_id(2), chunks = get_global_size(2), last = images * (chunk + 1) / chunks;
+    if (get_global_id(0) >= columns) return;
+    const conv2d_order t = c < in_c ? of_dw : of_db;
+    const int channel = o / (s.out_c / s.groups) * in_c + c, all = s.out_h * s.out_w;
+    float total = 0;
+    for (ulong begin = images * chunk / chunks; begin < last; begin += t.images)
+        for (int from = 0; from < all; from += t.positions) {
+            float lane[LANES] = {0};
+            for (ulong image = begin; image < min(begin + t.images, last); image++) {
+                __global const stored *plane = x + x_at + (image * s.in_c + channel) * s.in_h * s.in_w,
+                                      *of = dy + dy_at + (image * s.out_c + o) * all;
+                for (int p = from; p < min(from + t.positions, all); p++) {
+                    const int r = p / s.out_w, q = p - r * s.out_w, at = rest(r * t.pitch + q, t.lanes);
+                    const int h = r * s.stride_h + u * s.dilation_h - s.pad_h,
+                              w = q * s.stride_w + v * s.dilation_w - s.pad_w;
+                    float pixel = c < in_c ? 0 : 1;
+                    if (c < in_c && h >= 0 && h < s.in_h && w >= 0 && w < s.in_w)
+                        pixel = number(plane[h * s.in_w + w]);
+                    lane[at] = fma(number(of[p]), pixel, lane[at]);
+                }
+            }
+            for (int h = t.lanes / 2; h > 0; h /= 2)
+                for (int j = 0; j < h; j++) lane[j] += lane[j + h];
+            total += lane[0];
+        }
+    part[(chunk * s.out_c + o) * columns + get_global_id(0)] = total;
+}

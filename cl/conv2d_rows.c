@@ -2,18 +2,19 @@
  * some images: a core finds in its own cache what it wrote, and kernels rarely wait for each other. */
 #include "cl/conv2d_common.h"
 #include "cl/round16.h"
+#include "conv2d_order.h"
 
 #include <limits.h>
 
 /* Also declared in conv2d_rows.clh. */
 typedef struct conv_rows {
-    cl_ulong images, group;
+    cl_ulong images, chunks, first_chunk;
     cl_ulong memory;
     cl_ulong slack;
     cl_ulong phase, plane, size;
     cl_ulong margin, dy_plane;
-    cl_ulong unpooled, image;
-    cl_int samples;
+    cl_ulong unpooled, image, chains;
+    cl_int samples, block, chain_row;
     gs_conv2d_sizes s;
     cl_int bias, relu, has_dx, low;
     cl_int pool;
@@ -28,7 +29,7 @@ enum { ROUND = 16 }; /* a multiple of every vector width */
 /* Values derived from the sizes. */
 static conv_rows shape_of(const gs_conv2d_sizes *s) {
     const size_t padded_h = (size_t)s->in_h + 2 * (size_t)s->pad_h, out_w = (size_t)s->out_w;
-    conv_rows r = {.s = *s, .group = 1, .phase = gs_cl_parts(padded_h, (size_t)s->stride_h) * out_w};
+    conv_rows r = {.s = *s, .phase = gs_cl_parts(padded_h, (size_t)s->stride_h) * out_w};
     r.plane = gs_cl_parts((size_t)s->stride_h * r.phase, ROUND) * ROUND + ROUND;
     r.size = (size_t)s->in_c * (size_t)s->kernel_w * r.plane;
     r.slack = gs_cl_parts((size_t)s->kernel_w + (size_t)s->pad_w, ROUND) * ROUND + 2 * ROUND;
@@ -117,22 +118,9 @@ gs_status gs_cl_conv2d_rows_forward(gs_device *d, gs_mem y, gs_mem x, gs_mem w, 
                            GS_ARG_BUFFER(table), GS_ARG_STRUCT(r));
 }
 
-/* Backward: the largest number of partial dw sums, each of `floats` floats. Several tasks per core keep cores from
- * waiting long for one another, but the sums must fit in the device's memory. */
-static size_t most_sums(const gs_cl *cl, size_t floats) {
-    enum { PER_CORE = 8 };
-    const size_t budget = ((size_t)32 << 20) / sizeof(cl_float), can = budget / floats,
-                 want = PER_CORE * cl->units;
-    return can < cl->units ? cl->units : can < want ? can : want;
-}
-
 gs_status gs_cl_conv2d_rows_backward(gs_device *d, gs_mem dx, gs_mem dw, gs_mem db, gs_mem dy, gs_mem x,
                                      gs_mem w, size_t n, const gs_conv2d_sizes *s, bool add,
                                      const gs_epilogue *e) {
-    /* Group enough images that a tile sums over a LONG row of positions, because the final addition of its vectors
-     * costs about as much as ten positions. Group no more than that, and no more than about CACHED floats, which stay
-     * in a core's cache. */
-    enum { LONG = 768, CACHED = 1 << 17 };
     conv_rows r = shape_of(s);
     gs_mem scratch, part, table;
     size_t groups = 0;
@@ -146,41 +134,45 @@ gs_status gs_cl_conv2d_rows_backward(gs_device *d, gs_mem dx, gs_mem dw, gs_mem 
     const size_t of_sample = r.size + out_c * r.dy_plane,
                  of_all = r.size + 4 * r.slack +
                           packed_size(t, true, rows, out_c * (size_t)s->kernel_h + (size_t)s->stride_h);
-    const size_t enough = gs_cl_parts(LONG, (size_t)s->out_h * (size_t)s->out_w),
-                 can = CACHED / of_sample + 1;
-    r.samples = (int)(enough < can ? enough : can);
+    const size_t of_part = out_c * (depth_of(s) + (size_t)r.bias),
+                 chunks = gs_cl_conv2d_chunks(d, s, n, of_part), of_x = gs_conv2d_x(s),
+                 of_y = gs_conv2d_y(s, e->pool);
+    const gs_conv2d_order order = gs_conv2d_order_of(s);
+    r.samples = (int)gs_smaller((size_t)order.images, n);
+    if (order.lanes == 1) {
+        r.block = order.positions;
+        r.chain_row = (int)gs_cl_parts(out_c, ROUND) * ROUND;
+        r.chains =
+            2 * (size_t)t->vector * (size_t)(r.block + t->vector) + (depth_of(s) + 1) * (size_t)r.chain_row;
+    }
     r.images = n;
-    r.group = gs_cl_parts(n, most_sums(gs_cl_of(d), out_c * (depth_of(s) + (size_t)r.bias)));
-    if ((size_t)r.samples > r.group) r.samples = (int)r.group;
-    const size_t tasks = gs_cl_parts(n, r.group), of_x = gs_conv2d_x(s), of_y = gs_conv2d_y(s, e->pool);
+    r.chunks = chunks;
     if (dx.half && s->stride_w > 1) r.image = gs_cl_parts(of_x, ROUND) * ROUND;
-    r.memory = (size_t)r.samples * of_sample + of_all + r.image;
+    r.memory = (size_t)r.samples * of_sample + of_all + r.chains + r.image;
     const char *file = GS_CL_FLOW(d, dx.base ? dx : dy, "conv2d_rows");
     const size_t copied = gs_cl_copied(x, of_x) + gs_cl_copied(dy, of_y) + gs_cl_copied(e->y, of_y);
-    /* whole tasks, so that the partial sums do not change */
-    const size_t images = gs_cl_at_once(d, n, copied, gs_cl_of(d)->units * r.group),
-                 some = images < n ? (images / r.group + 1) / 2 * 2 : tasks;
+    const size_t some = gs_cl_conv2d_at_once(d, n, chunks, copied);
     GS_TRY(find_groups(d, &r, some, &groups));
     GS_TRY(gs_cl_conv2d_table(d, s, table_size(s), fill_table, &table));
     GS_TRY(gs_cl_scratch(d, GS_CL_SCRATCH_X, groups * r.memory, &scratch));
-    GS_TRY(gs_cl_scratch(d, GS_CL_SCRATCH_PARTIAL, tasks * out_c * (depth_of(s) + (size_t)r.bias), &part));
-    const size_t of_part = out_c * (depth_of(s) + (size_t)r.bias);
-    for (size_t task = 0; task < tasks; task += some) {
-        const size_t first = task * r.group, here = n - first < some * r.group ? n - first : some * r.group;
+    GS_TRY(gs_cl_scratch(d, GS_CL_SCRATCH_PARTIAL, chunks * of_part, &part));
+    for (size_t chunk = 0, end; chunk < chunks; chunk = end) {
+        end = gs_cl_conv2d_end(n, chunks, chunk + some);
+        const size_t first = n * chunk / chunks, here = n * end / chunks - first;
         gs_mem dy_here = gs_cl_sample(dy, first, of_y), x_here = gs_cl_sample(x, first, of_x), w_here = w,
                y_here = gs_cl_sample(e->y, first, of_y);
         const gs_mem dx_here = r.has_dx ? gs_cl_sample(dx, first, of_x) : dw,
-                     part_here = gs_at(part, task * of_part);
+                     part_here = gs_at(part, chunk * of_part);
         const gs_cl_operand read[] = {{&x_here, here * of_x, false},
                                       {&w_here, gs_conv2d_w(s), false},
                                       {&dy_here, here * of_y, false},
                                       {&y_here, here * of_y, true}};
-        r.images = here;
+        r.first_chunk = chunk;
         GS_TRY(gs_cl_rounded(d, 4, read));
-        GS_TRY(GS_CL_RUN_TASKS(d, file, "conv2d_rows_backward", groups, gs_cl_parts(here, r.group), dx_here,
-                               part_here, dy_here, r.relu ? y_here : dy_here,
+        GS_TRY(GS_CL_RUN_TASKS(d, file, "conv2d_rows_backward", groups, end - chunk, dx_here, part_here,
+                               dy_here, r.relu ? y_here : dy_here,
                                r.pool ? gs_cl_sample(e->index, first, of_y) : dy_here, x_here, w_here,
                                GS_ARG_BUFFER(scratch), GS_ARG_BUFFER(table), GS_ARG_STRUCT(r)));
     }
-    return gs_cl_conv2d_weights_sum(d, file, dw, db, part, tasks, s, add);
+    return gs_cl_conv2d_weights_sum(d, file, dw, db, part, chunks, out_c, depth_of(s), add);
 }

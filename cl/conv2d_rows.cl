@@ -2,6 +2,7 @@
 #include "conv2d_rows.clh"
 #include "conv2d_sum.clh"
 #include "max_pool2d_2x2.clh"
+#include "transpose.clh"
 
 /* Convolution on a CPU, as in cpu/conv2d.c: image by image, so that the image a work-item is processing stays in its
  * cache. cpu/conv2d_rows.h explains the planes of an image, which hold the rows X[at[k] + p] of the matrix of patches;
@@ -140,8 +141,11 @@ __kernel GS_OF_VECTORS void conv2d_rows_forward(__global flow *y, ulong y_at, __
 
 /* ---- dw and dx ---- */
 
-/* part[o][k] += sum over images and positions of dy[o][position] X[k][position]: the "dot" tile of tile.clh. The last
- * vector extends past the last position, where dy's plane holds zeros. */
+/* part[o][k] += sum over images and positions of dy[o][position] X[k][position], in the lanes of src/conv2d_order.h:
+ * the "dot" tile of tile.clh, once for each vector of lanes. The last vectors extend past the last position, where
+ * dy's plane holds zeros. */
+enum { PARTS = LANES / GS_VECTOR };
+
 static void add_weights(__global float *part, __global const float *dy, __global const float *x,
                         __global const int *place, int images, conv_rows s) {
     const int depth = s.in_c * s.kernel_h * s.kernel_w, positions = s.out_h * s.out_w;
@@ -149,25 +153,29 @@ static void add_weights(__global float *part, __global const float *dy, __global
         for (int k = 0; k < depth; k += GS_DOT_COLUMNS) {
             size_t a[GS_DOT_ROWS];
             int b[GS_DOT_COLUMNS];
-            vec sum[GS_DOT_ROWS][GS_DOT_COLUMNS];
+            vec sum[PARTS][GS_DOT_ROWS][GS_DOT_COLUMNS];
 #pragma unroll
             for (int j = 0; j < GS_DOT_COLUMNS; j++) b[j] = place[2 * min(k + j, depth - 1)];
 #pragma unroll
-            for (int r = 0; r < GS_DOT_ROWS; r++) {
-                a[r] = min(o + r, s.out_c - 1) * s.dy_plane;
+            for (int r = 0; r < GS_DOT_ROWS; r++) a[r] = min(o + r, s.out_c - 1) * s.dy_plane;
 #pragma unroll
-                for (int j = 0; j < GS_DOT_COLUMNS; j++) sum[r][j] = 0;
+            for (int h = 0; h < PARTS; h++) {
+                EACH_DOT sum[h][r][j] = 0;
+                for (int i = 0; i < images; i++) {
+                    __global const float *dy_image = dy + i * s.out_c * s.dy_plane, *x_image = x + i * s.size;
+                    for (int at = h * GS_VECTOR; at < positions; at += LANES)
+                        DOT_STEP(sum[h], load(dy_image + a[r] + at), load(x_image + b[j] + at))
+                }
             }
-            for (int i = 0; i < images; i++) {
-                __global const float *dy_image = dy + i * s.out_c * s.dy_plane, *x_image = x + i * s.size;
-                for (int at = 0; at < positions; at += GS_VECTOR)
-                    DOT_STEP(sum, load(dy_image + a[r] + at), load(x_image + b[j] + at))
-            }
+#pragma unroll
+            for (int apart = PARTS / 2; apart > 0; apart /= 2)
+#pragma unroll
+                for (int h = 0; h < apart; h++) EACH_DOT sum[h][r][j] += sum[h + apart][r][j];
 #pragma unroll
             for (int r = 0; r < GS_DOT_ROWS; r++)
                 if (o + r < s.out_c) {
                     float four[4];
-                    vstore4(sums(sum[r][0], sum[r][1], sum[r][2], sum[r][3]), 0, four);
+                    vstore4(sums(sum[0][r][0], sum[0][r][1], sum[0][r][2], sum[0][r][3]), 0, four);
                     __global float *to = part + (o + r) * (depth + s.bias);
 #pragma unroll
                     for (int j = 0; j < GS_DOT_COLUMNS; j++)
@@ -176,14 +184,82 @@ static void add_weights(__global float *part, __global const float *dy, __global
         }
 }
 
-/* The sum of a plane of dy: vector by vector, then the remaining elements. */
+/* to[position][j] = dy[o + j][from + position] for `wide` vectors of channels and `count` positions of each image. What
+ * is written past the last position of an image is overwritten by the next one, or there is room for it. */
+static void turn(__global float *to, __global const float *dy, int o, int from, int count, int images,
+                 const int wide, conv_rows s) {
+    for (int i = 0; i < images; i++, dy += s.out_c * s.dy_plane, to += count * wide * GS_VECTOR)
+        for (int v = 0; v < wide; v++)
+            for (int p = 0; p < count; p += GS_VECTOR) {
+                vec square[GS_VECTOR];
+#pragma unroll
+                for (int j = 0; j < GS_VECTOR; j++)
+                    square[j] = load(dy + min(o + v * GS_VECTOR + j, s.out_c - 1) * s.dy_plane + from + p);
+                transpose(square);
+#pragma unroll
+                for (int j = 0; j < GS_VECTOR; j++) store(square[j], to + ((p + j) * wide + v) * GS_VECTOR);
+            }
+}
+
+/* sums[k][o + j] += the chain over the positions that `turned` holds, for `wide` vectors of channels: the "broadcast"
+ * tile, in which X's numbers are broadcast. */
+__attribute__((always_inline)) static void chains(__global float *sums, __global const float *turned,
+                                                  __global const float *x, __global const int *place,
+                                                  int count, int images, const int wide, conv_rows s) {
+    const int depth = s.in_c * s.kernel_h * s.kernel_w, high = GS_ROWS;
+    for (int k = 0; k < depth; k += high) {
+        __global const float *at = turned;
+        vec sum[GS_ROWS][WIDE];
+        EACH_ROW EACH_VECTOR sum[i][j] = 0;
+        for (int image = 0; image < images; image++) {
+            __global const float *from[GS_ROWS];
+            EACH_ROW from[i] = x + image * s.size + place[2 * min(k + i, depth - 1)];
+#pragma unroll GS_UNROLL
+            for (int p = 0; p < count; p++, at += wide * GS_VECTOR) {
+                vec b[WIDE];
+                EACH_VECTOR b[j] = load(at + j * GS_VECTOR);
+                EACH_ROW EACH_VECTOR sum[i][j] = fma((vec)(from[i][p]), b[j], sum[i][j]);
+            }
+        }
+        EACH_ROW if (k + i < depth) {
+            __global float *to = sums + (k + i) * s.chain_row;
+            EACH_VECTOR store(load(to + j * GS_VECTOR) + sum[i][j], to + j * GS_VECTOR);
+        }
+    }
+}
+
+/* The same sums as add_weights' with many channels: a chain for each, in blocks of positions. Here dw is transposed. */
+static void add_chains(__global float *sums, __global float *turned, __global const float *dy,
+                       __global const float *x, __global const int *place, int images, conv_rows s) {
+    const int positions = s.out_h * s.out_w;
+    for (int from = 0; from < positions; from += s.block) {
+        const int count = min(s.block, positions - from);
+        for (int o = 0; o < s.out_c; o += 2 * GS_VECTOR)
+            if (o + GS_VECTOR < s.out_c) {
+                turn(turned, dy, o, from, count, images, 2, s);
+                chains(sums + o, turned, x + from, place, count, images, 2, s);
+            } else {
+                turn(turned, dy, o, from, count, images, 1, s);
+                chains(sums + o, turned, x + from, place, count, images, 1, s);
+            }
+    }
+}
+
+/* The sum of a plane of dy, in the order of src/conv2d_order.h; zeros follow the plane. */
 static float sum_of_plane(__global const float *from, int count) {
-    vec sums = 0;
-    int i = 0;
-    for (; i + GS_VECTOR <= count; i += GS_VECTOR) sums += load(from + i);
-    float sum = sum_of(sums);
-    for (; i < count; i++) sum += from[i];
-    return sum;
+    vec lane[PARTS], none = 0;
+    float four[4];
+#pragma unroll
+    for (int h = 0; h < PARTS; h++) {
+        lane[h] = 0;
+        for (int i = h * GS_VECTOR; i < count; i += LANES) lane[h] += load(from + i);
+    }
+#pragma unroll
+    for (int apart = PARTS / 2; apart > 0; apart /= 2)
+#pragma unroll
+        for (int h = 0; h < apart; h++) lane[h] += lane[h + apart];
+    vstore4(sums(lane[0], none, none, none), 0, four);
+    return four[0];
 }
 
 /* Copy a plane of dy, zeroing the elements that a relu after y blocks. */
@@ -275,7 +351,7 @@ static void image_gradient(__global flow *dx, __global float *planes, __global f
     image_from_planes(dx, planes, room, s);
 }
 
-/* Computes dx, and part[task]: dw summed over the task's images, each row followed by its element of db.
+/* A task is a chunk of images: computes their dx, and part[task], their dw, each row followed by its element of db.
  * conv2d_weights_sum adds up the parts. */
 GS_ONCE void backward_images(__global flow *dx, __global float *part, __global const stored *dy,
                              __global const stored *relu_y, __global const int *index,
@@ -287,28 +363,37 @@ GS_ONCE void backward_images(__global flow *dx, __global float *part, __global c
     __global float *planes = scratch + s.slack;
     __global float *dx_planes = planes + s.samples * s.size + s.slack,
                    *dy_planes = dx_planes + s.size + s.slack,
-                   *packed = dy_planes + s.samples * s.out_c * s.dy_plane + s.slack;
+                   *turned = dy_planes + s.samples * s.out_c * s.dy_plane + s.slack,
+                   *transposed = turned + 2 * GS_VECTOR * (s.block + GS_VECTOR), *packed = turned + s.chains;
     __global const int *row = table + 2 * depth + s.out_c;
     clear(planes - s.slack, packed - (planes - s.slack));
     if (s.has_dx) pack_phases(packed, w, row, s);
+    const size_t origin = s.images * s.first_chunk / s.chunks; /* the image at x and dy */
     GS_EACH_TASK(task) {
-        const size_t end = min((task + 1) * s.group, (ulong)s.images);
+        const size_t chunk = s.first_chunk + task, end = s.images * (chunk + 1) / s.chunks - origin;
         __global float *sums = part + task * s.out_c * dw_row;
-        clear(sums, s.out_c * dw_row);
-        for (size_t begin = task * s.group; begin < end; begin += s.samples) {
+        clear(s.block ? transposed : sums, s.block ? dw_row * s.chain_row : s.out_c * dw_row);
+        for (size_t begin = s.images * chunk / s.chunks - origin; begin < end; begin += s.samples) {
             const int images = min(end - begin, (size_t)s.samples);
             for (int i = 0; i < images; i++) {
                 const size_t image = begin + i;
                 planes_from_image(planes + i * s.size, x + image * in, s);
                 copy_dy(dy_planes + i * s.out_c * s.dy_plane, dy + image * out, relu_y + image * out,
-                        index + image * out, sums + depth, dw_row, s);
+                        index + image * out, s.block ? transposed + depth * s.chain_row : sums + depth,
+                        s.block ? 1 : dw_row, s);
             }
-            add_weights(sums, dy_planes + s.margin, planes, table, images, s);
+            if (s.block)
+                add_chains(transposed, turned, dy_planes + s.margin, planes, table, images, s);
+            else
+                add_weights(sums, dy_planes + s.margin, planes, table, images, s);
             if (!s.has_dx) continue;
             for (int i = 0; i < images; i++)
                 image_gradient(dx + (begin + i) * in, dx_planes, scratch + (s.memory - s.image),
                                dy_planes + i * s.out_c * s.dy_plane, packed, row + s.in_c * s.kernel_w, s);
         }
+        for (size_t k = 0; k < dw_row && s.block; k++)
+            for (int o = 0; o < s.out_c; o++)
+                sums[o * dw_row + (k < depth ? table[2 * k + 1] : k)] = transposed[k * s.chain_row + o];
     }
 }
 

@@ -7,32 +7,29 @@ static gs_cl_grid elements(const gs_cl_gemm_sizes *s) {
     return grid;
 }
 
-/* On a GPU. If C has few tiles, the sum is split into slices of at least 128 terms so that more work-groups share the
- * work. The number of slices depends only on the sizes, so every GPU computes the same result. */
+/* On a GPU. If C has few tiles, a work-group sums only one block of GS_PACK terms, so that more work-groups share the
+ * work; gemm_sum adds up the blocks in the order in which a single work-group would. */
 static gs_status tiles(gs_device *d, gs_mem c, gs_mem a, gs_mem b, gs_mem bias, const gs_cl_gemm_sizes *s) {
-    enum { ENOUGH = 256, SHORTEST = 128 };
+    enum { ENOUGH = 256, MOST = 1 << 25 /* floats of partial sums */ };
     const gs_cl *cl = gs_cl_of(d);
-    size_t across = gs_cl_parts(s->n, (size_t)cl->tiles.tile),
-           down = gs_cl_parts(s->m, (size_t)cl->tiles.tile), slices = gs_cl_parts(ENOUGH, across * down);
-    if (slices > s->k / SHORTEST) slices = s->k / SHORTEST;
-    gs_cl_grid grid = {{across, down, slices}, {gs_cl_group(&cl->tiles), 1, 1}};
+    const size_t across = gs_cl_parts(s->n, (size_t)cl->tiles.tile),
+                 down = gs_cl_parts(s->m, (size_t)cl->tiles.tile), blocks = gs_cl_parts(s->k, GS_PACK);
+    gs_cl_grid grid = {{across, down, 1}, {gs_cl_group(&cl->tiles), 1, 1}};
     const char *file = GS_CL_STORED(d, "gemm");
-    if (slices <= 1) {
-        grid.groups[2] = 1;
+    if (blocks <= 1 || across * down >= ENOUGH || blocks > MOST / (s->m * s->n))
         return GS_CL_RUN(d, file, "gemm_tile", grid, c, a, b, bias, GS_ARG_STRUCT(*s), (size_t)s->k);
-    }
-    size_t length = gs_cl_parts(s->k, slices);
-    gs_cl_gemm_sizes slice = *s;
-    slice.add = slice.has_bias = slice.relu = slice.in_16_bits = 0;
+    gs_cl_gemm_sizes block = *s;
+    block.add = block.has_bias = block.relu = block.in_16_bits = 0;
+    grid.groups[2] = blocks;
     gs_mem part;
-    GS_TRY(gs_cl_scratch(d, GS_CL_SCRATCH_PARTIAL, slices * s->m * s->n, &part));
-    GS_TRY(GS_CL_RUN(d, file, "gemm_tile", grid, part, a, b, bias, GS_ARG_STRUCT(slice), length));
-    return GS_CL_RUN(d, file, "gemm_sum", elements(s), c, part, bias, GS_ARG_STRUCT(*s), slices);
+    GS_TRY(gs_cl_scratch(d, GS_CL_SCRATCH_PARTIAL, blocks * s->m * s->n, &part));
+    GS_TRY(GS_CL_RUN(d, file, "gemm_tile", grid, part, a, b, bias, GS_ARG_STRUCT(block), (size_t)GS_PACK));
+    return GS_CL_RUN(d, file, "gemm_sum", elements(s), c, part, bias, GS_ARG_STRUCT(*s), blocks);
 }
 
 /* How gemm_broadcast divides a product into tasks; must match gemm_cut in gemm.cl. */
 typedef struct gemm_cut {
-    cl_ulong each, block; /* tiles of rows per task; values of k processed at a time */
+    cl_ulong each; /* tiles of rows per task */
     cl_uint tasks;
     cl_int is_packed; /* A is a copy made by gemm_pack */
 } gemm_cut;
@@ -47,12 +44,11 @@ static gemm_cut cut_of(const gs_cl *cl, const gs_cl_gemm_sizes *s, bool half) {
     const gs_cl_tiles *t = &cl->tiles;
     const size_t across = gs_cl_parts(s->n, 2 * (size_t)t->vector), down = gs_cl_parts(s->m, (size_t)t->rows),
                  items = (s->b_col == 1 ? 8 : 4) * cl->units;
-    const size_t most = CACHED / ((size_t)t->rows * s->k + 1) + 1, blocks = gs_cl_parts(s->k, GS_PACK);
+    const size_t most = CACHED / ((size_t)t->rows * s->k + 1) + 1;
     size_t each = gs_cl_parts(down, gs_cl_parts(items, across));
     if (s->b_col == 1 && each > most) each = most;
     return (gemm_cut){
         .each = each,
-        .block = s->k ? gs_cl_parts(s->k, blocks * 16) * 16 : 1,
         .tasks = (cl_uint)(gs_cl_parts(down, each) * across),
         .is_packed = s->k > 0 && (half || (2 * s->n >= (size_t)t->pack && s->m > (size_t)t->rows)),
     };
@@ -101,22 +97,23 @@ static gs_status product(gs_device *d, gs_mem c, gs_mem a, gs_mem b, gs_mem bias
     return broadcast(d, p, bias, none);
 }
 
-/* On a CPU, products with sums of more than GS_PACK terms keep partial sums in C, so a 16-bit C is first computed in
- * floats, some rows at a time. */
+/* On a CPU, products with sums of more than GS_PACK terms keep partial sums in C, so a 16-bit C, or what is added to C,
+ * is first computed in floats, some rows at a time. */
 static bool needs_floats(gs_device *d, gs_mem c, const gs_cl_gemm_sizes *s) {
-    return c.half && s->k > GS_PACK && !gs_cl_of(d)->tiles.gpu;
+    return (c.half || s->add) && s->k > GS_PACK && !gs_cl_of(d)->tiles.gpu;
 }
 
 static gs_status by_floats(gs_device *d, gs_mem c, gs_mem a, gs_mem b, gs_mem bias, gs_cl_gemm_sizes s) {
     enum { NEAR = 1 << 18 };
     const size_t m = s.m, n = s.n, row = s.a_row, fit = (NEAR / n + 2) / 2 * 2, some = fit < m ? fit : m;
     gs_mem floats;
-    s.in_16_bits = 0;
+    s.add = s.in_16_bits = 0;
     GS_TRY(gs_cl_scratch(d, GS_CL_SCRATCH_FLOATS, some * n, &floats));
     for (size_t first = 0; first < m; first += some) {
+        const gs_mem to = gs_cl_sample(c, first, n);
         s.m = m - first < some ? m - first : some;
         GS_TRY(product(d, floats, gs_cl_sample(a, first, row), b, bias, s));
-        GS_TRY(gs_cl_narrow(d, gs_cl_sample(c, first, n), floats, s.m * n, s.relu));
+        GS_TRY(c.half ? gs_cl_narrow(d, to, floats, s.m * n, s.relu) : gs_cl_add(d, to, to, floats, s.m * n));
     }
     return GS_OK;
 }
@@ -130,7 +127,8 @@ gs_status gs_cl_gemm(gs_device *d, gs_mem c, gs_mem a, gs_mem b, gs_mem bias, gs
 
 gs_status gs_cl_gemm_pair(gs_device *d, gs_cl_product p, gs_cl_product q) {
     p.s.in_16_bits = p.c.half;
-    if (!gs_cl_of(d)->tiles.gpu && !needs_floats(d, p.c, &p.s)) return broadcast(d, p, p.a, q);
+    if (!gs_cl_of(d)->tiles.gpu && !needs_floats(d, p.c, &p.s) && !needs_floats(d, q.c, &q.s))
+        return broadcast(d, p, p.a, q);
     GS_TRY(gs_cl_gemm(d, p.c, p.a, p.b, GS_NONE, p.s));
     return gs_cl_gemm(d, q.c, q.a, q.b, GS_NONE, q.s);
 }

@@ -28,7 +28,7 @@ static void store_c(vec v, __global float *c, size_t at, gemm_sizes s) {
 #ifdef GS_GPU
 
 /* Each work-group computes a tile of C (see tile.clh). If C has too few tiles to keep a GPU busy, the sum over k is
- * split into slices: slice z covers k = z length .. (z + 1) length - 1, and gemm_sum adds up the slices. */
+ * split: slice z covers k = z length .. (z + 1) length - 1, whole blocks, and gemm_sum adds up the slices. */
 __kernel __attribute__((reqd_work_group_size(GS_GROUP, 1, 1))) void
 gemm_tile(__global float *c, ulong c_at, __global const stored *a, ulong a_at, __global const stored *b,
           ulong b_at, __global const float *bias, ulong bias_at, gemm_sizes s, ulong length) {
@@ -38,18 +38,22 @@ gemm_tile(__global float *c, ulong c_at, __global const stored *a, ulong a_at, _
     a += a_at;
     b += b_at;
     c = c_place(c, c_at + slice * s.m * s.n, s);
-    float sum[EACH][EACH] = {{0}};
+    float total[EACH][EACH];
+    EACH_ELEMENT total[i][j] = NO_TERM;
 #define A_AT(row, at) number(a[(row)*s.a_row + (at)*s.a_col])
 #define B_AT(at, column) number(b[(at)*s.b_row + (column)*s.b_col])
-    TILE_PRODUCT(sum, a_tile, b_tile, m0, n0, s.m, s.n, begin, end, A_AT, s.a_col == 1, B_AT, s.b_row == 1)
-    for (int i = 0; i < EACH; i++)
-        for (int j = 0; j < EACH; j++) {
-            ulong row = m0 + TILE_ROW(i), column = n0 + TILE_COLUMN(j);
-            if (row >= s.m || column >= s.n) continue;
-            const float value = sum[i][j] + (s.has_bias ? bias[bias_at + column] : 0);
-            const ulong at = row * s.n + column;
-            store_one_c(s.add ? c[at] + value : PASSED(value, s), c, at, s);
-        }
+    for (ulong k = begin; k == begin || k < end; k += GS_PACK) { /* once even if s.k is 0 */
+        float sum[EACH][EACH] = {{0}};
+        TILE_PRODUCT(sum, a_tile, b_tile, m0, n0, s.m, s.n, k, min(k + GS_PACK, end), A_AT, s.a_col == 1,
+                     B_AT, s.b_row == 1)
+        EACH_ELEMENT total[i][j] += sum[i][j];
+    }
+    EACH_ELEMENT {
+        const ulong row = m0 + TILE_ROW(i), column = n0 + TILE_COLUMN(j), at = row * s.n + column;
+        if (row >= s.m || column >= s.n) continue;
+        const float value = s.has_bias ? total[i][j] + bias[bias_at + column] : total[i][j];
+        store_one_c(s.add ? c[at] + value : PASSED(value, s), c, at, s);
+    }
 }
 
 /* C = the sum of the slices of `part`, in order; add and bias as in gemm_tile; work-item (j, i) */
@@ -57,8 +61,9 @@ __kernel void gemm_sum(__global float *c, ulong c_at, __global const float *part
                        __global const float *bias, ulong bias_at, gemm_sizes s, ulong slices) {
     const size_t j = get_global_id(0), i = get_global_id(1);
     if (j >= s.n) return;
-    float sum = s.has_bias ? bias[bias_at + j] : 0;
+    float sum = NO_TERM;
     for (ulong z = 0; z < slices; z++) sum += part[part_at + (z * s.m + i) * s.n + j];
+    if (s.has_bias) sum += bias[bias_at + j];
     c = c_place(c, c_at + i * s.n + j, s);
     store_one_c(s.add ? *c + sum : PASSED(sum, s), c, 0, s);
 }
@@ -114,20 +119,20 @@ GS_ONCE void pack_columns(vec (*to)[2], __global const stored *b, ulong b_row, u
 }
 
 /* One task: 2 vectors of columns of C, and `tiles` times GS_ROWS of its rows (the "broadcast" tile of tile.clh). It
- * handles `block` values of k at a time, at most GS_PACK: that part of B's columns is copied, so that it is contiguous
+ * handles a block of GS_PACK values of k at a time: that part of B's columns is copied, so that it is contiguous
  * in the L1 cache and each tile reads it in one stream. Rows of a 1024-wide matrix are 4 KB apart, and addresses 4 KB
  * apart map to the same L1 set: without the copies 1024 x 1024 would run at 40 % of the speed. If A is large,
  * transposed, or in 16 bits, `a` is a copy, too (gemm_pack). */
 GS_ONCE void broadcast_tiles(__global float *c, __global const float *a, __global const stored *b,
                              __global const float *bias, gemm_sizes s, size_t begin, size_t end,
-                             size_t column, size_t block, int is_packed) {
+                             size_t column, int is_packed) {
     const size_t a_col = is_packed ? GS_ROWS : s.a_col;
     const int columns = (int)min((size_t)s.n - column, (size_t)WIDE);
     vec packed[GS_PACK][2];
     b += column * s.b_col;
     bias += column;
-    for (size_t k0 = 0; k0 == 0 || k0 < s.k; k0 += block) { /* once even if k is 0 */
-        const int depth = (int)min((size_t)s.k - k0, (size_t)block);
+    for (size_t k0 = 0; k0 == 0 || k0 < s.k; k0 += GS_PACK) { /* once even if k is 0 */
+        const int depth = (int)min((size_t)s.k - k0, (size_t)GS_PACK);
         const bool last = k0 + depth == s.k;
 #pragma unroll 1
         for (int v = 0; v < 2; v++)
@@ -156,19 +161,18 @@ GS_ONCE void broadcast_tiles(__global float *c, __global const float *a, __globa
             }
             const bool more = k0 > 0 || s.add, shift = last && s.has_bias, relu = last && s.relu;
             if (columns == WIDE) {
-                vec shift0 = 0, shift1 = 0;
-                if (shift) {
-                    shift0 = load(bias);
-                    shift1 = load(bias + GS_VECTOR);
-                }
 #pragma unroll
                 for (int r = 0; r < GS_ROWS; r++)
                     if (row + r < s.m) {
                         const size_t to = (row + r) * s.n + column;
-                        vec value0 = sum[r][0] + shift0, value1 = sum[r][1] + shift1;
+                        vec value0 = sum[r][0], value1 = sum[r][1];
                         if (more) {
                             value0 += load(c + to);
                             value1 += load(c + to + GS_VECTOR);
+                        }
+                        if (shift) {
+                            value0 += load(bias);
+                            value1 += load(bias + GS_VECTOR);
                         }
                         if (relu) {
                             value0 = value0 < 0 ? 0 : value0;
@@ -191,7 +195,9 @@ GS_ONCE void broadcast_tiles(__global float *c, __global const float *a, __globa
 #pragma unroll 1
                 for (int j = 0; j < columns; j++) {
                     const size_t to = (row + r) * s.n + column + j;
-                    const float value = part[r][j] + (shift ? bias[j] : 0) + (more ? c[to] : 0);
+                    float value = part[r][j];
+                    if (more) value += c[to];
+                    if (shift) value += bias[j];
                     store_one_c(relu && value < 0 ? 0 : value, c, to, s);
                 }
         }
@@ -200,7 +206,7 @@ GS_ONCE void broadcast_tiles(__global float *c, __global const float *a, __globa
 
 /* How a product is divided into tasks; must match gemm_cut in cl/gemm.c. */
 typedef struct gemm_cut {
-    ulong each, block; /* tiles of rows per task; values of k processed at a time */
+    ulong each; /* tiles of rows per task */
     uint tasks;
     int is_packed; /* A is a copy made by gemm_pack */
 } gemm_cut;
@@ -211,7 +217,7 @@ static void broadcast_task(__global float *c, __global const float *a, __global 
                            __global const float *bias, gemm_sizes s, gemm_cut cut, uint task) {
     const uint across = (s.n + WIDE - 1) / WIDE, down = task / across, column = task - down * across;
     const size_t rows = cut.each * GS_ROWS, begin = down * rows, end = min(begin + rows, (size_t)s.m);
-    broadcast_tiles(c, a, b, bias, s, begin, end, (size_t)column * WIDE, cut.block, cut.is_packed);
+    broadcast_tiles(c, a, b, bias, s, begin, end, (size_t)column * WIDE, cut.is_packed);
 }
 
 /* C = A B + bias; then, if other_cut has tasks, a second product without bias, in the same launch. */

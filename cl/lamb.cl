@@ -13,7 +13,6 @@
 __kernel GS_OF_VECTORS void lamb_direction(__global float *dw, ulong dw_at, __global float *m, ulong m_at,
                                            __global float *v, ulong v_at, __global const float *w, ulong w_at,
                                            ulong count, adam_step s) {
-#pragma OPENCL FP_CONTRACT OFF
     dw += dw_at;
     m += m_at;
     v += v_at;

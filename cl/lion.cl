@@ -12,7 +12,6 @@
 __kernel GS_OF_VECTORS void lion_update(__global float *w, ulong w_at, __global float *m, ulong m_at,
                                         __global const float *v, ulong v_at, __global const float *dw,
                                         ulong dw_at, ulong count, adam_step s) {
-#pragma OPENCL FP_CONTRACT OFF
     w += w_at;
     m += m_at;
     dw += dw_at;

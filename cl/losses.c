@@ -7,7 +7,7 @@ static gs_status stats_part(gs_device *d, size_t n, gs_mem *part) {
 }
 
 static gs_status stats_add(gs_device *d, gs_mem stats, gs_mem part, size_t n) {
-    return GS_CL_RUN(d, "stats", "stats_add", gs_cl_items(GS_SUM_ITEMS, GS_SUM_ITEMS), stats, part, n);
+    return GS_CL_RUN(d, "stats", "stats_add", gs_cl_groups(d, 1), stats, part, n);
 }
 
 gs_status gs_cl_mean_squared_error_forward(gs_device *d, gs_mem stats, gs_mem x, gs_mem t, size_t n, int k) {
@@ -30,7 +30,7 @@ gs_status gs_cl_softmax_cross_entropy_forward(gs_device *d, gs_mem p, gs_mem sta
     if (n == 0) return GS_OK;
     gs_mem part;
     GS_TRY(stats_part(d, n, &part));
-    GS_TRY(GS_CL_RUN(d, "softmax_cross_entropy", "softmax_cross_entropy_forward", gs_cl_items(n, 8), p, part,
+    GS_TRY(GS_CL_RUN(d, "softmax_cross_entropy", "softmax_cross_entropy_forward", gs_cl_rows(d, n), p, part,
                      x, labels, n, classes, smoothing));
     return stats_add(d, stats, part, n);
 }
@@ -50,11 +50,10 @@ gs_status gs_cl_softmax_part_largest(gs_device *d, gs_mem most, gs_mem x, size_t
 
 gs_status gs_cl_softmax_part_sums(gs_device *d, gs_mem p, gs_mem sums, gs_mem most, gs_mem x, gs_mem labels,
                                   size_t n, int classes, float smoothing, const gs_share *share) {
-    const int first = gs_share_first(share);
     const float everywhere = smoothing / (float)share->whole;
     if (n == 0) return GS_OK;
-    return GS_CL_RUN(d, "softmax_part", "softmax_part_sums", gs_cl_items(n, 8), p, sums, most, x, labels, n,
-                     classes, first, share->rank, share->ranks, smoothing, everywhere);
+    return GS_CL_RUN(d, "softmax_part", "softmax_part_sums", gs_cl_rows(d, n), p, sums, most, x, labels, n,
+                     classes, GS_ARG_STRUCT(*share), smoothing, everywhere);
 }
 
 gs_status gs_cl_softmax_part_end(gs_device *d, gs_mem p, gs_mem stats, gs_mem sums, size_t n, int classes) {

@@ -5,7 +5,6 @@
 __kernel GS_OF_VECTORS void nesterov_update(__global float *w, ulong w_at, __global float *v, ulong v_at,
                                             __global const float *dw, ulong dw_at, ulong count, float scale,
                                             float lr, float momentum, float weight_decay) {
-#pragma OPENCL FP_CONTRACT OFF
     w += w_at;
     v += v_at;
     dw += dw_at;

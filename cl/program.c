@@ -210,6 +210,11 @@ gs_cl_grid gs_cl_groups(gs_device *d, size_t groups) {
     return gs_cl_items(groups * each, each);
 }
 
+gs_cl_grid gs_cl_rows(gs_device *d, size_t rows) {
+    enum { HOLDERS = 32 }; /* sums.clh */
+    return gs_cl_of(d)->tiles.gpu ? gs_cl_items(rows * HOLDERS, GS_SUM_ITEMS) : gs_cl_items(rows, 1);
+}
+
 gs_cl_grid gs_cl_with_rows(gs_cl_grid grid, size_t rows) {
     enum { MOST = 65535 };
     grid.groups[1] = rows < MOST ? rows : MOST;

@@ -1,35 +1,29 @@
-#include "common.clh"
-#include "largest.clh"
+#include "softmax.clh"
 
-/* p = softmax(x), loss = -log p[label], correct = the largest x is at the label; one work-item per sample. The largest
- * x is subtracted first: exp never overflows, and the loss, log(sum) - (x[label] - max), is exact even where p[label]
- * rounds to 0. With smoothing e, (1 - e) (x[label] - max) + e mean(x - max) replaces x[label] - max: the loss is linear
- * in log p. part: n losses, then n flags, 1 (correct) or 0. */
-__kernel void softmax_cross_entropy_forward(__global float *p, ulong p_at, __global float *part,
-                                            ulong part_at, __global const float *x, ulong x_at,
-                                            __global const int *labels, ulong labels_at, ulong n, int classes,
-                                            float smoothing) {
-    size_t i = get_global_id(0);
-    if (i >= n) return;
-    p += p_at + i * classes;
+/* p = softmax(x), loss = -log p[label], correct = the largest x is at the label; one row per sample (gs_cl_rows). The
+ * largest x is subtracted first: exp never overflows, and the loss, log(sum) - (x[label] - max), is exact even where
+ * p[label] rounds to 0. With smoothing e, (1 - e) (x[label] - max) + e mean(x - max) replaces x[label] - max: the loss
+ * is linear in log p. part: n losses, then n flags, 1 (correct) or 0. */
+__kernel OF_SUMMERS void softmax_cross_entropy_forward(__global float *p, ulong p_at, __global float *part,
+                                                       ulong part_at, __global const float *x, ulong x_at,
+                                                       __global const int *labels, ulong labels_at, ulong n,
+                                                       int classes, float smoothing) {
+    __local two shown[SUMMERS];
+    const size_t i = min((ulong)(get_global_id(0) / HOLDERS), n - 1); /* all work-items reach the barriers */
+    const int id = SUMMER, label = labels[labels_at + i];
     x += x_at + i * classes;
-    part += part_at;
+    p += p_at + i * classes;
     const int largest = largest_of(x, classes);
-    float sum = 0;
-    for (int k = 0; k < classes; k++) {
-        float e = exp(x[k] - x[largest]);
-        p[k] = e;
-        sum += e;
-    }
-    for (int k = 0; k < classes; k++) p[k] /= sum;
-    int label = labels[labels_at + i];
-    float of_labels = x[label] - x[largest];
-    if (smoothing != 0) { /* avoids 0 times a sum that may be infinite */
-        float all = 0;
-        for (int k = 0; k < classes; k++) all += x[k] - x[largest];
-        of_labels = (1 - smoothing) * of_labels + smoothing / classes * all;
-    }
-    part[i] = log(sum) - of_labels;
+    const float top = x[largest];
+    const two sum = exponentials_of(p, x, x + (n - i) * classes, top, classes, shown, id);
+    if (get_global_id(0) / HOLDERS >= n) return;
+    divide(p, classes, sum.a, id);
+    if (id % HOLDERS != 0) return;
+    part += part_at;
+    float of_labels = x[label] - top;
+    if (smoothing != 0)
+        of_labels = (1 - smoothing) * of_labels + smoothing / classes * sum.b; /* 0 * infinity */
+    part[i] = first_of(gs_log(sum.a)) - of_labels;
     part[n + i] = label == largest ? 1.0f : 0.0f;
 }
 

@@ -1,8 +1,7 @@
-#include "common.clh"
-#include "largest.clh"
+#include "softmax.clh"
 
 /* softmax_cross_entropy where a rank holds only some of the classes, starting at `first`: backend.h defines the
- * operators. One work-item per sample. */
+ * operators. */
 
 __kernel void softmax_part_largest(__global float *most, ulong most_at, __global const float *x, ulong x_at,
                                    ulong n, int classes) {
@@ -20,31 +19,56 @@ static int rank_of_largest(__global const float *most, ulong n, size_t i, int ra
     return best;
 }
 
-__kernel void softmax_part_sums(__global float *p, ulong p_at, __global float *sums, ulong sums_at,
-                                __global const float *most, ulong most_at, __global const float *x,
-                                ulong x_at, __global const int *labels, ulong labels_at, ulong n, int classes,
-                                int first, int rank, int ranks, float smoothing, float everywhere) {
-    size_t i = get_global_id(0);
-    if (i >= n) return;
+enum { LEAVES_MOST = 8 };
+
+/* Must match gs_share in operands.h. */
+typedef struct share {
+    int rank, ranks, whole, leaves;
+} share;
+
+/* The first class of leaf i, of all. */
+static int leaf_of(share s, int i) {
+    return (int)((long)s.whole * ((long)s.rank * s.leaves + i) / ((long)s.ranks * s.leaves));
+}
+
+/* The sum of the leaves, neighbours first. */
+GS_ONCE two sum_of_leaves(two *sum, int leaves) {
+    for (int h = 1; h < leaves; h *= 2)
+        for (int i = 0; i + h < leaves; i += 2 * h) {
+            sum[i].a += sum[i + h].a;
+            sum[i].b += sum[i + h].b;
+        }
+    return sum[0];
+}
+
+/* One row per sample (gs_cl_rows). */
+__kernel OF_SUMMERS void softmax_part_sums(__global float *p, ulong p_at, __global float *sums, ulong sums_at,
+                                           __global const float *most, ulong most_at, __global const float *x,
+                                           ulong x_at, __global const int *labels, ulong labels_at, ulong n,
+                                           int classes, share s, float smoothing, float everywhere) {
+    __local two shown[SUMMERS];
+    two leaf[LEAVES_MOST];
+    const size_t i = min((ulong)(get_global_id(0) / HOLDERS), n - 1); /* all work-items reach the barriers */
+    const int id = SUMMER, first = leaf_of(s, 0), label = labels[labels_at + i] - first;
+    const int best = rank_of_largest(most + most_at, n, i, s.ranks);
+    const float top = most[most_at + best * n + i];
     p += p_at + i * classes;
     x += x_at + i * classes;
-    sums += sums_at;
-    most += most_at;
-    const int best = rank_of_largest(most, n, i, ranks), label = labels[labels_at + i] - first;
-    const int here = label >= 0 && label < classes;
-    const float top = most[best * n + i];
-    float sum = 0, all = 0;
-    for (int k = 0; k < classes; k++) {
-        const float e = exp(x[k] - top);
-        p[k] = e;
-        sum += e;
-        all += x[k] - top;
+    for (int j = 0, begin = 0, end; j < s.leaves; j++, begin = end) {
+        end = leaf_of(s, j + 1) - first;
+        const two sum =
+            exponentials_of(p + begin, x + begin, x + (n - i) * classes, top, end - begin, shown, id);
+        leaf[j].a = sum.a;
+        leaf[j].b = smoothing != 0 ? everywhere * sum.b : 0; /* avoids 0 times a sum that may be infinite */
+        if (label >= begin && label < end) leaf[j].b += (1 - smoothing) * (x[label] - top);
     }
-    float of_labels = here ? (1 - smoothing) * (x[label] - top) : 0.0f;
-    if (smoothing != 0) of_labels += everywhere * all; /* avoids 0 times a sum that may be infinite */
-    sums[i] = sum;
-    sums[n + i] = of_labels;
-    sums[2 * n + i] = here && best == rank && label == largest_of(x, classes) ? 1.0f : 0.0f;
+    if (get_global_id(0) / HOLDERS >= n || id % HOLDERS != 0) return;
+    const two sum = sum_of_leaves(leaf, s.leaves);
+    const int here = label >= 0 && label < classes;
+    sums += sums_at;
+    sums[i] = sum.a;
+    sums[n + i] = sum.b;
+    sums[2 * n + i] = here && best == s.rank && label == largest_of(x, classes) ? 1.0f : 0.0f;
 }
 
 /* part: n losses, then n flags, 1 (correct) or 0 */
@@ -56,6 +80,6 @@ __kernel void softmax_part_end(__global float *p, ulong p_at, __global float *pa
     sums += sums_at;
     part += part_at;
     for (int k = 0; k < classes; k++) p[k] /= sums[i];
-    part[i] = log(sums[i]) - sums[n + i];
+    part[i] = first_of(gs_log(sums[i])) - sums[n + i];
     part[n + i] = sums[2 * n + i];
 }

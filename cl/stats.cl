@@ -1,29 +1,22 @@
-#include "common.clh"
+#include "sums.clh"
 
 /* stats += (sum of loss, sum of correct, n) from the losses' `part`: n floats of loss, then n of correct. One
- * work-group: each work-item sums every GS_SUM_ITEMS-th sample, and the first one adds up these sums, always in the
- * same order. */
-__kernel __attribute__((reqd_work_group_size(GS_SUM_ITEMS, 1, 1))) void
-stats_add(__global float *stats, ulong stats_at, __global const float *part, ulong part_at, ulong n) {
-    __local float loss[GS_SUM_ITEMS], correct[GS_SUM_ITEMS];
-    const size_t id = get_local_id(0);
-    stats += stats_at;
+ * work-group. */
+#define ADD(l, k, left)                                                                                      \
+    add_deviations(&a, &unused, l, part + (k), part + n, part, 0, 0, left),                                  \
+        add_deviations(&b, &unused, l, part + n + (k), part + 2 * n, part, 0, 0, left)
+__kernel OF_SUMMERS void stats_add(__global float *stats, ulong stats_at, __global const float *part,
+                                   ulong part_at, ulong n) {
+    __local two shown[SUMMERS];
+    const int id = SUMMER;
+    lanes a = {{0}}, b = {{0}}, unused = {{0}};
     part += part_at;
-    float my_loss = 0, my_correct = 0;
-    for (size_t i = id; i < n; i += GS_SUM_ITEMS) {
-        my_loss += part[i];
-        my_correct += part[n + i];
-    }
-    loss[id] = my_loss;
-    correct[id] = my_correct;
-    barrier(CLK_LOCAL_MEM_FENCE);
+    stats += stats_at;
+    EACH_LINE(id, (int)n, ADD);
+    share_lanes(&a, &b, shown, id);
+    const two sum = sums_of_lanes(&a, &b, shown, 0);
     if (id != 0) return;
-    my_loss = my_correct = 0;
-    for (size_t i = 0; i < GS_SUM_ITEMS; i++) {
-        my_loss += loss[i];
-        my_correct += correct[i];
-    }
-    stats[0] += my_loss;
-    stats[1] += my_correct;
+    stats[0] += sum.a;
+    stats[1] += sum.b;
     stats[2] += (float)n;
 }

@@ -28,8 +28,8 @@
  *
  * The products come from matmul.h, whose sums have a fixed order. A task is a whole head of a sample, so no two threads
  * add to the same element, and results are bitwise identical for any number of threads. */
+#include "core/functions.h"
 #include "cpu/attention_tile.h"
-#include "cpu/exp.h"
 #include "cpu/round16.h"
 
 #include <math.h>

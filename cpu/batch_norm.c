@@ -1,16 +1,16 @@
 /* Batch normalisation; cpu/plain/batch_norm.c shows the formulas.
  *
- * The work of a sum is split by channel, so that a channel's order of additions is the same for any number of threads.
- * Up to CHUNK elements, of one image or of several small ones, are added in f32, in sixteen lanes, and the chunks' sums
- * in double. Chunks of BLOCK channels are processed together in memory order: a core that jumps from image to image for
- * one channel waits for memory. For vector samples (plane 1) channels are adjacent, so sixteen of them are summed at
- * once. Everything else is split by sample, with one scale per channel. */
+ * The work of a sum is split by channel, and each channel's sum is added in blocks of images (gs_batch_norm_block), so
+ * that the order of additions is the same for any number of threads. A block of up to WIDTH channels is processed in
+ * memory order: a core that jumps from image to image for one channel waits for memory. For vector samples (plane 1)
+ * channels are adjacent, so SIDE of them are summed at once. Everything else is split by sample, with one scale per
+ * channel. */
 #include "cpu/round16.h"
+#include "cpu/sums.h"
 
 #include <math.h>
-#include <string.h>
 
-enum { SIDE = 16, CHUNK = 1024, BLOCK = 64, ROWS = 64 /* vector samples that are added in f32 */ };
+enum { SIDE = 16, WIDTH = 64 };
 
 typedef struct norm_work {
     const gs_batch_norm_sizes *s;
@@ -29,114 +29,53 @@ static norm_work work_on(const gs_batch_norm_sizes *s, size_t n, gs_mem x, gs_me
 /* ---- two sums per channel ---- */
 
 typedef struct two {
-    double a, b;
+    float a, b;
 } two;
 
-/* Some elements of a channel, close enough in memory for the L1 cache: `count` pixels in each of `images` images. */
-typedef struct chunk {
-    size_t image, images, pixel, count;
-} chunk;
-
-/* The number of images, from `image` on, whose small planes form one chunk; 1 if planes are large. */
-static size_t images_of(const norm_work *t, size_t image) {
-    const size_t fit = CHUNK / (size_t)t->s->plane, left = t->n - image;
-    return fit < 1 ? 1 : fit < left ? fit : left;
+/* Add a block's sum of `by` and sum of by (x - middle) for a channel, where `by` is dy or, without dy, x - middle. */
+#define ADD(l, k, left)                                                                                      \
+    gs_add_deviations(&a, &b, l, x + i * sample + (k), dy ? dy + i * sample + (k) : NULL, middle, left)
+static void sum_planes(const norm_work *t, size_t image, size_t images, size_t c, float middle, two *sum) {
+    const size_t plane = (size_t)t->s->plane, sample = (size_t)t->s->c * plane;
+    const float *x = t->x + image * sample + c * plane,
+                *dy = t->dy ? t->dy + image * sample + c * plane : NULL;
+    gs_lanes a = {0}, b = {0};
+    for (size_t i = 0; i < images; i++) GS_EACH_LINE(plane, ADD);
+    sum->a += gs_sum_of_lanes(&a);
+    sum->b += gs_sum_of_lanes(&b);
 }
+#undef ADD
 
-/* Step through the chunks of a plane in some images, starting with count 0; returns false after the last one. */
-static bool next_chunk(const norm_work *t, chunk *it) {
-    it->pixel += it->count;
-    const size_t left = (size_t)t->s->plane - it->pixel;
-    it->count = left < CHUNK ? left : CHUNK;
-    return left > 0;
-}
-
-/* The sum of a vector's elements, in double. (By pointer: how a vector is passed depends on the instruction set.) */
-static double sum_elements(const gs_float16 *v) {
-    typedef double double8 __attribute__((vector_size(64)));
-    gs_float8 half[2];
-    memcpy(half, v, sizeof *v);
-    const double8 sum = __builtin_convertvector(half[0], double8) + __builtin_convertvector(half[1], double8);
-    return ((sum[0] + sum[1]) + (sum[2] + sum[3])) + ((sum[4] + sum[5]) + (sum[6] + sum[7]));
-}
-
-/* (sum (x - middle), sum (x - middle)^2) of a chunk of channel c or, with dy, (sum dy, sum dy (x - middle)). Each
- * addition waits for the previous one, so there are LINES independent sums of each kind. */
-static inline two sum_chunk(const norm_work *t, const float *dy, int c, const chunk *what, float middle) {
-    enum { LINES = 4 };
-    const size_t plane = (size_t)t->s->plane, sample = (size_t)t->s->c * plane, count = what->count;
-    const size_t at = what->image * sample + (size_t)c * plane + what->pixel;
-    gs_float16 a[LINES] = {{0}}, b[LINES] = {{0}};
-    two rest = {0, 0};
-    for (size_t i = 0; i < what->images; i++) {
-        const float *x = t->x + at + i * sample, *by = dy ? dy + at + i * sample : NULL;
-        size_t k = 0;
-        for (; k + LINES * SIDE <= count; k += LINES * SIDE)
-            for (int j = 0; j < LINES; j++) {
-                gs_float16 off = *(const gs_float16 *)(x + k + j * SIDE) - middle;
-                gs_float16 one = by ? *(const gs_float16 *)(by + k + j * SIDE) : off;
-                a[j] += one;
-                b[j] += one * off;
-            }
-        for (; k + SIDE <= count; k += SIDE) {
-            gs_float16 off = *(const gs_float16 *)(x + k) - middle;
-            gs_float16 one = by ? *(const gs_float16 *)(by + k) : off;
-            a[0] += one;
-            b[0] += one * off;
-        }
-        for (; k < count; k++) {
-            float off = x[k] - middle, one = by ? by[k] : off;
-            rest.a += (double)one;
-            rest.b += (double)(one * off);
-        }
-    }
-    a[0] = (a[0] + a[1]) + (a[2] + a[3]);
-    b[0] = (b[0] + b[1]) + (b[2] + b[3]);
-    return (two){rest.a + sum_elements(&a[0]), rest.b + sum_elements(&b[0])};
-}
-
-/* (sum dy, sum dy (x - middle)) for `width` channels */
-static void sum_planes(const norm_work *t, int c, int width, const float *middle, two *sum) {
-    for (int k = 0; k < width; k++) sum[k] = (two){0, 0};
-    for (size_t image = 0, images; image < t->n; image += images) {
-        images = images_of(t, image);
-        for (int k = 0; k < width; k++)
-            for (chunk it = {.image = image, .images = images}; next_chunk(t, &it);) {
-                two more = sum_chunk(t, t->dy, c + k, &it, middle[k]);
-                sum[k].a += more.a;
-                sum[k].b += more.b;
-            }
-    }
-}
-
-/* sum_planes for `width` channels of vector samples. */
-static void sum_columns(const norm_work *t, int c, int width, const float *middle, two *sum) {
+/* The same for `width` channels of vector samples. */
+static inline void sum_columns(const norm_work *t, size_t image, size_t images, int c, int width,
+                               const float *middle, two *sum) {
     const size_t row = (size_t)t->s->c;
-    for (int k = 0; k < width; k++) sum[k] = (two){0, 0};
-    for (size_t begin = 0; begin < t->n; begin += ROWS) {
-        const size_t end = t->n - begin < ROWS ? t->n : begin + ROWS;
-        float a[SIDE] = {0}, b[SIDE] = {0};
-        for (size_t i = begin; i < end; i++) {
-            const float *x = t->x + i * row + c, *dy = t->dy ? t->dy + i * row + c : NULL;
-            for (int k = 0; k < width; k++) {
-                float off = x[k] - middle[k], by = dy ? dy[k] : off;
-                a[k] += by;
-                b[k] += by * off;
-            }
-        }
+    float a[SIDE] = {0}, b[SIDE] = {0};
+    for (size_t i = image; i < image + images; i++) {
+        const float *x = t->x + i * row + c, *dy = t->dy ? t->dy + i * row + c : NULL;
         for (int k = 0; k < width; k++) {
-            sum[k].a += (double)a[k];
-            sum[k].b += (double)b[k];
+            float off = x[k] - middle[k], by = dy ? dy[k] : off;
+            a[k] += by;
+            b[k] += by * off;
         }
     }
+    for (int k = 0; k < width; k++) sum[k] = (two){sum[k].a + a[k], sum[k].b + b[k]};
 }
 
-/* The sums for up to SIDE channels of vector samples, from c on. */
-static void sum_vectors(const norm_work *t, int c, int width, const float *middle, two *sum) {
-    if (width == SIDE)
-        sum_columns(t, c, SIDE, middle, sum); /* a compile-time constant */
-    else
-        sum_columns(t, c, width, middle, sum);
+/* The two sums over the first n images, for `width` channels. */
+static void sum_blocks(const norm_work *t, size_t n, int c, int width, const float *middle, two *sum) {
+    const size_t block = gs_batch_norm_block(t->s);
+    for (int k = 0; k < width; k++) sum[k] = (two){0, 0};
+    for (size_t image = 0; image < n; image += block) {
+        const size_t images = n - image < block ? n - image : block;
+        if (t->s->plane > 1)
+            for (int k = 0; k < width; k++)
+                sum_planes(t, image, images, (size_t)c + (size_t)k, middle[k], &sum[k]);
+        else if (width == SIDE)
+            sum_columns(t, image, images, c, SIDE, middle, sum); /* a compile-time constant */
+        else
+            sum_columns(t, image, images, c, width, middle, sum);
+    }
 }
 
 static int tasks_of(const gs_batch_norm_sizes *s) {
@@ -146,7 +85,7 @@ static int tasks_of(const gs_batch_norm_sizes *s) {
 /* Call work(t, c, width) for a part's channels, with as many at a time as are summed together. */
 static void each_channel(const norm_work *t, int part, void (*work)(const norm_work *, int c, int width)) {
     const gs_range r = gs_cpu_tasks((size_t)tasks_of(t->s), part, t->parts);
-    const int each = t->s->plane > 1 ? 1 : SIDE, side = t->s->plane > 1 ? BLOCK : SIDE,
+    const int each = t->s->plane > 1 ? 1 : SIDE, side = t->s->plane > 1 ? WIDTH : SIDE,
               last = (int)r.end * each, end = last < t->s->c ? last : t->s->c;
     for (int c = (int)r.begin * each; c < end; c += side) work(t, c, end - c < side ? end - c : side);
 }
@@ -159,55 +98,27 @@ static void run_sums(gs_device *d, norm_work *t, void (*work)(void *, int)) {
     gs_pool_run(gs_cpu_of(d)->pool, t->parts, work, t);
 }
 
-/* Two passes, because squares around a first estimate of the mean are small. The sum of the deviations, which would be
- * 0 without rounding, corrects both results. This is the corrected two-pass algorithm of Chan, Golub, LeVeque,
- * "Algorithms for computing the sample variance" (The American Statistician 37, 1983); here for vector samples. */
-static void statistics_of_vectors(const norm_work *t, int c, int width) {
-    const double m = (double)t->n;
-    float middle[SIDE] = {0};
-    two sum[SIDE];
-    sum_vectors(t, c, width, middle, sum);
-    for (int k = 0; k < width; k++) middle[k] = (float)(sum[k].a / m);
-    sum_vectors(t, c, width, middle, sum);
+/* Squares around an estimate of the mean, that of the first block, are small; and a sum of deviations from it, which
+ * would be 0 if it were exact, corrects both results. This is the corrected two-pass algorithm of Chan, Golub, LeVeque,
+ * "Algorithms for computing the sample variance" (The American Statistician 37, 1983), but it reads only the first
+ * block twice: with B blocks, the error of var grows by a factor of at most B, and only if that block is far off. */
+static void statistics_of(const norm_work *t, int c, int width) {
+    const size_t block = gs_batch_norm_block(t->s), few = t->n < block ? t->n : block;
+    const float plane = (float)t->s->plane, m = (float)t->n * plane;
+    float middle[WIDTH] = {0};
+    two sum[WIDTH];
+    sum_blocks(t, few, c, width, middle, sum);
+    for (int k = 0; k < width; k++) middle[k] = sum[k].a / ((float)few * plane);
+    sum_blocks(t, t->n, c, width, middle, sum);
     for (int k = 0; k < width; k++) {
-        t->first[c + k] = (float)((double)middle[k] + sum[k].a / m);
-        t->second[c + k] = (float)fmax((sum[k].b - sum[k].a * sum[k].a / m) / m, 0);
-    }
-}
-
-/* The same two-pass method for each chunk of a channel. The chunks' results are then combined as in that article: for
- * two sets a and b together, the sum of squares around their common mean is
- *
- *     S = S_a + S_b + (mean_b - mean_a)^2 m_a m_b / (m_a + m_b)
- *
- * Only the first chunk takes two passes; the second pass finds it in the cache. Later chunks take one, around the mean
- * of all earlier chunks. If their own mean is far from that, errors grow with (mean_b - mean_a)^2, but so does S. */
-static void statistics_of_planes(const norm_work *t, int c, int width) {
-    double mean[BLOCK] = {0}, squares[BLOCK] = {0};
-    for (size_t image = 0, images; image < t->n; image += images) {
-        images = images_of(t, image);
-        for (int k = 0; k < width; k++)
-            for (chunk it = {.image = image, .images = images}; next_chunk(t, &it);) {
-                const double count = (double)(images * it.count),
-                             m = (double)(image * (size_t)t->s->plane + images * it.pixel);
-                const float middle =
-                    m > 0 ? (float)mean[k] : (float)(sum_chunk(t, NULL, c + k, &it, 0).a / count);
-                const two sum = sum_chunk(t, NULL, c + k, &it, middle);
-                const double apart = (double)middle + sum.a / count - mean[k];
-                squares[k] += sum.b - sum.a * sum.a / count + apart * apart * m * count / (m + count);
-                mean[k] += apart * count / (m + count);
-            }
-    }
-    const double m = (double)(t->n * (size_t)t->s->plane);
-    for (int k = 0; k < width; k++) {
-        t->first[c + k] = (float)mean[k];
-        t->second[c + k] = (float)fmax(squares[k] / m, 0);
+        const float share = sum[k].a / m, var = (sum[k].b - sum[k].a * share) / m;
+        t->first[c + k] = middle[k] + share;
+        t->second[c + k] = var < 0 ? 0 : var; /* a NaN stays a NaN */
     }
 }
 
 static void statistics_part(void *context, int part) {
-    const norm_work *t = context;
-    each_channel(t, part, t->s->plane > 1 ? statistics_of_planes : statistics_of_vectors);
+    each_channel(context, part, statistics_of);
 }
 
 /* mean = sum x / m;  var = sum (x - mean)^2 / m */
@@ -239,15 +150,11 @@ gs_status GS_ISA(gs_cpu_batch_norm_running)(gs_device *d, gs_mem dmean_, gs_mem 
 }
 
 static void sums_of(const norm_work *t, int c, int width) {
-    const gs_batch_norm_sizes *s = t->s;
-    two sum[BLOCK];
-    if (s->plane > 1)
-        sum_planes(t, c, width, t->mean + c, sum);
-    else
-        sum_vectors(t, c, width, t->mean + c, sum);
+    two sum[WIDTH];
+    sum_blocks(t, t->n, c, width, t->mean + c, sum);
     for (int k = 0; k < width; k++) {
-        t->to[c + k] = (float)sum[k].a;
-        t->to[s->c + c + k] = (float)(sum[k].b / sqrt((double)t->var[c + k] + (double)s->eps));
+        t->to[c + k] = sum[k].a;
+        t->to[t->s->c + c + k] = sum[k].b / sqrtf(t->var[c + k] + t->s->eps);
     }
 }
 

@@ -5,7 +5,7 @@
 #include <string.h>
 
 /* Convolution as products with the matrix of patches, which is never written out: see conv2d_rows.h for X, the rows of
- * an image, and product.h for products whose rows may be anywhere in memory. With kernel position k = (c, u, v) and
+ * an image, and product.h for products whose rows may be anywhere in memory. With kernel position k = (c, v, u) and
  * output position p = (r, o):
  *
  *     forward    y[o][p]  = b[o] + sum_k w[o][k] X[at[k] + p]
@@ -15,14 +15,14 @@
  * The last formula is a product too: "row h - u of dy" is a row in a copy of dy with zeros above and below. With a
  * stride, row h of dX uses only the u with u = h (mod stride_h); each such phase is one product.
  *
- * With a 3x3 kernel, stride 1 and many channels, forward and dx take fewer multiplications, and so does dw if there is
- * no bias: see winograd.h.
+ * With a 3x3 kernel, stride 1 and many channels, all of them take fewer multiplications: see winograd.h.
  *
  * With a fused relu and max pooling, forward computes y in scratch memory, a few images at a time, and pools it while
  * it is cached; backward spreads dy to full size when it copies it. In lenet's first layer y and dy are four times as
  * large as the pooled result, and never reach main memory.
  *
- * Threads share the images. Each part sums its own dw and db, and these are added up in the order of the parts. */
+ * Threads share the images; in backward they share chunks of images, and each chunk has its own dw and db. The order of
+ * all sums is defined in conv2d_order.h and cpu/plain/conv2d.c. */
 typedef struct conv_work {
     const gs_conv2d_sizes *s;
     gs_conv_rows rows;
@@ -35,23 +35,28 @@ typedef struct conv_work {
     size_t n, in, out; /* images; floats per image of x and of y, before any pooling, ... */
     size_t pooled;     /* ... and after it */
     int parts, depth, positions;
-    int samples; /* images that backward keeps in the cache together */
+    size_t chunks;
+    int samples; /* images that backward keeps in the cache together: whole blocks of dw's sums */
     int adding;  /* parts of the last pass of backward */
     /* the copy of dy: `margin` zeros, then a plane of dy, then zeros up to dy_plane floats */
     size_t margin, dy_plane;
     /* tables and packed weights, shared by all parts */
     size_t *x_at, *w_at, *dx_at;
+    uint32_t *beside_place;
     float *packed;
-    bool fast; /* winograd.h computes forward, or dx, from this: */
+    bool fast, fast_dw; /* winograd.h computes forward and dx, from this; and dw */
     gs_winograd winograd;
-    float *scratch; /* `parts` times scratch_part floats */
-    size_t scratch_part;
+    gs_conv2d_order order;
+    bool copies;                           /* backward copies dy */
+    size_t rows_at, more_at, dx_memory_at; /* in a part's memory */
+    float *sums;                           /* dw and db of each chunk, each_sums floats */
+    float *scratch;                        /* `parts` times scratch_part floats */
+    size_t scratch_part, each_sums;
 } conv_work;
 
-/* About CACHED_FLOATS floats of image rows fit in a core's L2 cache, and NEAR_FLOATS of dy in its L1 cache. Adding up
- * the vectors of a tile of dw takes as long as about four vectors of positions, so a tile should sum LONG positions,
- * even if the rows of so many images do not stay in the cache. */
-enum { CACHED_FLOATS = 1 << 17, NEAR_FLOATS = 6 << 10, LONG = 512 };
+/* About so many floats of y, or twice as many of an image's rows, fit in a core's L2 cache; if Winograd's kernels do
+ * not, they should not be read again for each few images. */
+enum { CACHED_FLOATS = 1 << 16, MANY_FLOATS = 1 << 20 };
 
 static conv_work work_of(gs_device *d, const gs_conv2d_sizes *s, const gs_pool2d_sizes *pool, size_t n) {
     return (conv_work){.s = s,
@@ -70,13 +75,15 @@ static conv_work work_of(gs_device *d, const gs_conv2d_sizes *s, const gs_pool2d
 static gs_status reserve(gs_device *d, conv_work *t, size_t tables, size_t **table) {
     size_t kernel = t->fast ? GS_WINOGRAD_PLACES : (size_t)(t->s->kernel_h * t->s->kernel_w);
     size_t weights = gs_round_up((size_t)t->s->out_c * (size_t)t->s->in_c * kernel);
-    size_t shared = gs_round_up(tables * sizeof(size_t) / sizeof(float)) + weights;
+    size_t shared = gs_round_up(tables * sizeof(size_t) / sizeof(float)) + weights,
+           sums = t->chunks * t->each_sums;
     float *memory;
     t->scratch_part = gs_round_up(t->scratch_part);
-    GS_TRY(gs_cpu_scratch(d, shared + t->scratch_part * (size_t)t->parts, &memory));
+    GS_TRY(gs_cpu_scratch(d, shared + sums + t->scratch_part * (size_t)t->parts, &memory));
     t->packed = memory;
     *table = (size_t *)(void *)(memory + weights);
-    t->scratch = memory + shared;
+    t->sums = memory + shared;
+    t->scratch = t->sums + sums;
     return GS_OK;
 }
 
@@ -102,7 +109,7 @@ bool GS_ISA(gs_cpu_fuses)(gs_device *d, const gs_epilogue *e) {
 
 /* With pooling, the y of this many images is computed before it is pooled ... */
 static size_t images_to_pool(const conv_work *t) {
-    size_t fit = t->fast ? CACHED_FLOATS / 2 / t->out : 1;
+    size_t fit = t->fast ? CACHED_FLOATS / t->out : 1;
     return fit < 1 ? 1 : fit < t->n ? fit : t->n;
 }
 
@@ -155,18 +162,8 @@ static void fast_forward_part(void *context, int part) {
 static gs_status fast_forward(gs_device *d, conv_work *t) {
     const gs_conv2d_sizes *s = t->s;
     size_t *no_table;
-    t->fast = true;
-    t->winograd = (gs_winograd){.in_c = s->in_c,
-                                .in_h = s->in_h,
-                                .in_w = s->in_w,
-                                .out_c = s->out_c,
-                                .out_h = s->out_h,
-                                .out_w = s->out_w,
-                                .pad_h = s->pad_h,
-                                .pad_w = s->pad_w,
-                                .x_plane = (size_t)s->in_h * (size_t)s->in_w,
-                                .bias = t->b,
-                                .relu = t->relu};
+    t->winograd =
+        (gs_winograd){.s = *s, .x_plane = (size_t)s->in_h * (size_t)s->in_w, .bias = t->b, .relu = t->relu};
     t->scratch_part = own_y_floats(t) + GS_ISA(gs_cpu_winograd_memory)(&t->winograd);
     GS_TRY(reserve(d, t, 0, &no_table));
     if (d->dry) return GS_OK;
@@ -186,7 +183,8 @@ gs_status GS_ISA(gs_cpu_conv2d_forward)(gs_device *d, gs_mem y, gs_mem x, gs_mem
     t.y = gs_cpu_floats(y), t.x = gs_cpu_floats(x), t.w = gs_cpu_floats(w), t.b = gs_cpu_floats(b);
     t.index = gs_cpu_ints(e.index);
     t.relu = e.relu;
-    if (gs_winograd_pays(s)) return fast_forward(d, &t);
+    t.fast = gs_winograd_pays(s);
+    if (t.fast) return fast_forward(d, &t);
     t.scratch_part = t.rows.size + 2 * t.rows.slack + own_y_floats(&t);
     size_t depth = (size_t)t.depth, *row_at;
     GS_TRY(reserve(d, &t, 2 * depth + (size_t)s->out_c, &t.x_at));
@@ -253,72 +251,104 @@ static void copy_dy(const conv_work *t, float *to, size_t image, float *db) {
     for (int o = 0; o < t->s->out_c; o++, plane++, to += t->dy_plane) {
         const float *dy = t->dy + plane * pooled, *y = t->relu_y ? t->relu_y + plane * pooled : NULL;
         const bool is_there = t->pool; /* already copied; only the sum is missing */
-        if (is_there) {
-            GS_ISA(gs_cpu_max_unpool2d_plane)(t->pool, to, dy, y, t->index + plane * pooled);
-            dy = to, y = NULL;
-        }
-        gs_vector sums = {0};
-        float sum = 0;
+        if (is_there) GS_ISA(gs_cpu_max_unpool2d_plane)(t->pool, to, dy, y, t->index + plane * pooled);
         size_t p = 0;
-        for (; p + GS_VECTOR <= positions; p += GS_VECTOR) {
-            gs_vector v = gs_load(dy + p);
-            if (y) v = gs_where(gs_load(y + p) > 0.0f, v);
-            if (!is_there) gs_store(to + p, v);
-            sums += v;
+        for (; p + GS_VECTOR <= positions && !is_there; p += GS_VECTOR) {
+            const gs_vector v = gs_load(dy + p);
+            gs_store(to + p, y ? gs_where(gs_load(y + p) > 0.0f, v) : v);
         }
-        for (int i = 0; i < GS_VECTOR; i++) sum += sums[i];
-        for (; p < positions; p++) {
-            float v = !y || y[p] > 0.0f ? dy[p] : 0.0f;
-            if (!is_there) to[p] = v;
-            sum += v;
+        for (; p < positions && !is_there; p++) to[p] = !y || y[p] > 0.0f ? dy[p] : 0.0f;
+        if (t->db) db[o] += gs_sum_of_plane(to, positions);
+    }
+}
+
+/* Add one block of images to dw's sums (gs_conv2d_order). With chains dw is (depth, wide): neighbouring lanes are
+ * output channels, and so are neighbours in `beside`, a copy of dy. */
+static void add_block(const conv_work *t, float *dw, const float *dy, const float *rows, size_t images,
+                      float *beside) {
+    if (t->order.lanes > 1) {
+        const gs_dots dots = {.rows = t->s->out_c,
+                              .depth = t->depth,
+                              .columns = t->positions,
+                              .samples = (int)images,
+                              .at = t->x_at,
+                              .y_row = t->dy_plane,
+                              .y_sample = (size_t)t->s->out_c * t->dy_plane,
+                              .x_sample = t->rows.size};
+        GS_ISA(gs_cpu_dot_products)(&dots, dw, dy, rows);
+        return;
+    }
+    const size_t positions = (size_t)t->positions, wide = gs_round_up((size_t)t->s->out_c);
+    const gs_channels channels = {wide, positions, t->dy_plane};
+    gs_product product = {.rows = t->depth,
+                          .columns = (int)wide,
+                          .a_at = t->x_at,
+                          .x_row = wide,
+                          .sum = true,
+                          .more = (int)images - 1,
+                          .a_sample = t->rows.size,
+                          .x_sample = positions * wide};
+    for (size_t i = 0; i < images; i++)
+        gs_beside(&channels, beside + i * positions * wide, GS_VECTOR, t->beside_place,
+                  dy + i * (size_t)t->s->out_c * t->dy_plane);
+    for (int p = 0; p < t->positions; p += t->order.positions) {
+        product.depth = t->positions - p < t->order.positions ? t->positions - p : t->order.positions;
+        product.a = rows + p;
+        GS_ISA(gs_cpu_product)(&product, dw, wide, beside + (size_t)p * wide);
+    }
+}
+
+/* One chunk: dw, db, and dx of its images. */
+static void backward_images(const conv_work *t, gs_range r, float *dw, float *memory) {
+    const size_t out_c = (size_t)t->s->out_c, some = (size_t)t->samples, block = (size_t)t->order.images;
+    const size_t dy_image = t->copies ? out_c * t->dy_plane : t->out;
+    float *copy = memory, *rows = memory + t->rows_at, *more = memory + t->more_at,
+          *of_dx = memory + t->dx_memory_at;
+    memset(dw, 0, t->each_sums * sizeof(float));
+    for (size_t first = r.begin; first < r.end; first += some) {
+        const size_t images = gs_smaller(r.end - first, some);
+        const float *x = t->x + first * t->in, *dy = t->copies ? copy + t->margin : t->dy + first * t->out;
+        for (size_t i = 0; i < images; i++) {
+            if (t->copies) copy_dy(t, copy + i * dy_image, first + i, dw + t->each_sums - gs_round_up(out_c));
+            if (!t->fast_dw)
+                GS_ISA(gs_cpu_conv_rows_from_image)(&t->rows, rows + i * t->rows.size, x + i * t->in);
         }
-        db[o] += sum;
+        if (t->fast_dw) GS_ISA(gs_cpu_winograd_dw)(t->s, dw, x, dy, t->dy_plane, dy_image, images, more);
+        for (size_t i = 0; i < images && !t->fast_dw; i += block)
+            add_block(t, dw, dy + i * dy_image, rows + i * t->rows.size, gs_smaller(images - i, block), more);
+        float *dx = t->dx ? t->dx + first * t->in : NULL;
+        if (t->dx && t->fast) GS_ISA(gs_cpu_winograd)(&t->winograd, dx, dy, dy_image, images, of_dx);
+        for (size_t i = 0; i < images && t->dx && !t->fast; i++)
+            image_gradient(t, dx + i * t->in, copy + i * dy_image, of_dx);
     }
 }
 
 static void backward_part(void *context, int part) {
     const conv_work *t = context;
-    const gs_conv2d_sizes *s = t->s;
-    const gs_range r = gs_cpu_tasks(t->n, part, t->parts);
-    float *dw = t->scratch + t->scratch_part * (size_t)part, *db = dw + (size_t)s->out_c * (size_t)t->depth;
-    float *dy = dw + gs_round_up((size_t)s->out_c * (size_t)(t->depth + 1));
-    float *rows = dy + (size_t)t->samples * (size_t)s->out_c * t->dy_plane + t->rows.slack;
-    gs_dots dots = {.rows = s->out_c,
-                    .depth = t->depth,
-                    .columns = t->positions,
-                    .at = t->x_at,
-                    .y_row = t->dy_plane,
-                    .y_sample = (size_t)s->out_c * t->dy_plane,
-                    .x_sample = t->rows.size};
-    memset(dw, 0, t->scratch_part * sizeof(float));
-    for (size_t first = r.begin; first < r.end; first += (size_t)t->samples) {
-        const size_t left = r.end - first, images = left < (size_t)t->samples ? left : (size_t)t->samples;
-        dots.samples = (int)images;
-        for (size_t i = 0; i < images; i++) {
-            const float *x = t->x + (first + i) * t->in;
-            GS_ISA(gs_cpu_conv_rows_from_image)(&t->rows, rows + i * dots.x_sample, x);
-            copy_dy(t, dy + i * dots.y_sample, first + i, db);
-        }
-        GS_ISA(gs_cpu_dot_products)(&dots, dw, dy + t->margin, rows);
-        float *memory = rows + (size_t)t->samples * dots.x_sample, *dx = t->dx ? t->dx + first * t->in : NULL;
-        if (t->dx && t->fast)
-            GS_ISA(gs_cpu_winograd)(&t->winograd, dx, dy + t->margin, dots.y_sample, images, memory);
-        for (size_t i = 0; i < images && t->dx && !t->fast; i++)
-            image_gradient(t, dx + i * t->in, dy + i * dots.y_sample, memory);
-    }
+    const gs_range chunks = gs_cpu_tasks(t->chunks, part, t->parts);
+    float *memory = t->scratch + t->scratch_part * (size_t)part;
+    memset(memory, 0, (t->fast ? t->more_at : t->scratch_part) * sizeof(float));
+    if (t->fast_dw) GS_ISA(gs_cpu_winograd_dw_begin)(t->s, memory + t->more_at);
+    for (size_t k = chunks.begin; k < chunks.end; k++)
+        backward_images(t, gs_cpu_tasks(t->n, (int)k, (int)t->chunks), t->sums + k * t->each_sums, memory);
 }
 
-/* For some output channels: dw and db += the sums that the parts of the first pass found, in order. */
+/* For some output channels: dw and db += the chunks' sums, in order. */
 static void add_part(void *context, int part) {
     const conv_work *t = context;
-    const size_t out_c = (size_t)t->s->out_c, depth = (size_t)t->depth;
+    const size_t out_c = (size_t)t->s->out_c, in_c = (size_t)t->s->in_c, depth = (size_t)t->depth;
+    const size_t o_step = t->order.lanes == 1 ? 1 : depth,
+                 k_step = t->order.lanes == 1 ? gs_round_up(out_c) : 1;
     const gs_range r = gs_cpu_tasks(out_c, part, t->adding);
-    for (size_t o = r.begin; o < r.end; o++)
-        for (int i = 0; i < t->parts; i++) {
-            const float *own = t->scratch + t->scratch_part * (size_t)i;
-            for (size_t k = 0; k < depth; k++) t->dw[o * depth + t->w_at[k]] += own[o * depth + k];
-            if (t->db) t->db[o] += own[out_c * depth + o];
-        }
+    for (size_t at = r.begin * in_c; at < r.end * in_c && t->fast_dw; at += GS_VECTOR)
+        GS_ISA(gs_cpu_winograd_dw_finish)
+    (t->dw + 9 * at, t->sums + at, out_c * in_c, t->chunks, t->each_sums);
+    for (size_t i = 0; i < t->chunks; i++) {
+        const float *own = t->sums + i * t->each_sums, *own_db = own + t->each_sums - gs_round_up(out_c);
+        for (size_t o = r.begin; o < r.end && !t->fast_dw; o++)
+            for (size_t k = 0; k < depth; k++) t->dw[o * depth + t->w_at[k]] += own[o * o_step + k * k_step];
+        for (size_t o = r.begin; o < r.end && t->db; o++) t->db[o] += own_db[o];
+    }
 }
 
 gs_status GS_ISA(gs_cpu_conv2d_backward)(gs_device *d, gs_mem dx, gs_mem dw, gs_mem db, gs_mem dy, gs_mem x,
@@ -338,30 +368,44 @@ gs_status GS_ISA(gs_cpu_conv2d_backward)(gs_device *d, gs_mem dx, gs_mem dw, gs_
     t.dy = gs_cpu_floats(dy), t.x = gs_cpu_floats(x), t.w = gs_cpu_floats(w);
     t.relu_y = e.relu ? gs_cpu_floats(e.y) : NULL, t.index = gs_cpu_ints(e.index);
 
-    if (gs_winograd_backward_pays(s, t.db, &e))
-        return GS_ISA(gs_cpu_winograd_backward)(d, t.dx, t.dw, t.dy, t.x, t.w, n, s);
-    t.fast = t.dx && gs_winograd_pays(s);
+    t.fast = gs_winograd_pays(s), t.fast_dw = gs_winograd_dw_pays(s);
+    t.copies = !t.fast_dw || t.db || e.relu || e.pool;
+    t.order = gs_conv2d_order_of(s);
+    const size_t positions = (size_t)t.positions, pairs = out_c * (size_t)s->in_c;
+    const size_t wide = t.order.lanes == 1 ? gs_round_up(out_c) : out_c;
     size_t margin_rows = t.dx && !t.fast ? (size_t)((s->kernel_h - 1) / s->stride_h) : 0;
     t.margin = gs_round_up(margin_rows * (size_t)s->out_w);
-    t.dy_plane = t.margin + gs_round_up(t.dx && !t.fast ? t.rows.phase : (size_t)t.positions) + GS_VECTOR;
-    size_t most = (n + (size_t)t.parts - 1) / (size_t)t.parts;
-    size_t fit = CACHED_FLOATS / t.rows.size + 1, near = NEAR_FLOATS / (GS_DOT_ROWS * t.dy_plane),
-           enough = (LONG - 1) / (size_t)t.positions + 1;
-    if (fit < enough) fit = enough;
-    if (near < fit) fit = near < 1 ? 1 : near; /* all tiles of a row of dw read the same rows of dy */
-    t.samples = (int)(fit < most ? fit : most);
-    t.winograd = gs_winograd_dx(s, t.dy_plane);
-    t.scratch_part = gs_round_up(weights + out_c) + (size_t)t.samples * (out_c * t.dy_plane + t.rows.size) +
-                     2 * t.rows.slack + (t.fast ? GS_ISA(gs_cpu_winograd_memory)(&t.winograd) : t.rows.size);
+    t.dy_plane = !t.copies
+                     ? positions
+                     : t.margin + gs_round_up(t.dx && !t.fast ? t.rows.phase : positions) + GS_CONV2D_LANES;
+    t.chunks = gs_cpu_conv2d_chunks(d, s, n);
+    t.parts = gs_cpu_parts(d, t.chunks, 1);
+    const size_t block = (size_t)(t.fast_dw ? gs_winograd_order_of(s).images : t.order.images);
+    const size_t fit = t.fast_dw ? (16 * pairs > 4 * CACHED_FLOATS ? MANY_FLOATS : CACHED_FLOATS) / t.out + 1
+                       : t.fast  ? 2 * CACHED_FLOATS / t.rows.size + 1
+                                 : block;
+    t.samples = (int)gs_smaller(fit < block ? block : fit / block * block, n);
+    t.winograd = (gs_winograd){.s = gs_winograd_back(s), .x_plane = t.dy_plane};
+    t.rows_at = (t.copies ? (size_t)t.samples * out_c + wide - out_c : 0) * t.dy_plane + t.rows.slack;
+    t.more_at = t.rows_at + (t.fast_dw ? 0 : (size_t)t.samples * t.rows.size + t.rows.slack);
+    t.dx_memory_at = t.more_at + (t.fast_dw            ? GS_ISA(gs_cpu_winograd_dw_memory)(s)
+                                  : t.order.lanes == 1 ? block * positions * wide
+                                                       : 0);
+    t.scratch_part = t.dx_memory_at + (!t.dx    ? 0
+                                       : t.fast ? GS_ISA(gs_cpu_winograd_memory)(&t.winograd)
+                                                : t.rows.size + t.rows.slack);
+    t.each_sums = gs_round_up(t.fast_dw ? GS_WINOGRAD_PLACES * pairs : depth * wide) + gs_round_up(out_c);
     size_t taps = out_c * (size_t)s->kernel_h;
-    GS_TRY(reserve(d, &t, 2 * depth + 2 * taps + (size_t)(s->in_c * s->kernel_w), &t.x_at));
+    GS_TRY(reserve(d, &t, 2 * depth + 2 * taps + (size_t)(s->in_c * s->kernel_w) + positions, &t.x_at));
     if (d->dry) return GS_OK;
     t.w_at = t.x_at + depth;
     t.dx_at = t.w_at + depth;
     row_at = t.dx_at + 2 * taps;
+    t.beside_place = (uint32_t *)(void *)(row_at + (size_t)(s->in_c * s->kernel_w));
+    for (size_t p = 0; p < positions; p++) t.beside_place[p] = (uint32_t)(p * wide);
     list_patch_rows(&t, t.x_at, t.w_at);
     t.winograd.u = t.packed;
-    if (t.fast)
+    if (t.dx && t.fast)
         GS_ISA(gs_cpu_winograd_kernels)(d, &t.winograd, t.packed, t.w, 9, depth, true);
     else if (t.dx)
         prepare_dx(&t, row_at, t.dx_at + taps);

@@ -10,17 +10,16 @@
  *     plane (c, a, b):  X[h][q] = x[c][h stride_h + a - pad_h][q stride_w + b - pad_w], rows of grid_w, 0 outside of x
  *
  * If rows of y are also grid_w long (out_w elements of the result, then unused ones), the inputs that all outputs (r,
- * s) see through kernel position (u, v) are in one plane, from offset at[k] on, k = (c, u, v). With p = (r, s):
+ * s) see through kernel position (u, v) are in one plane, from offset at[k] on, k = (c, v, u). With p = (r, s):
  *
  *     forward    y[o][p]  = b[o] + sum_k w[o][k] X[at[k] + p]
  *     backward   dw[o][k] (+)= sum_p dy[o][p] X[at[k] + p],  with dy 0 where y is unused
- *                dX[(c, a, b)][p] = sum_{o, u, v} w[o][c][u][v] dy[o][p - (u, v)'s offset], (u, v) in phase (a, b)
+ *                dX[(c, a, b)][p] = sum_v sum_{o, u} w[o][c][u][v] dy[o][p - (u, v)'s offset], (u, v) in phase (a, b)
  *
  * Nothing is computed for the gaps of a dilated kernel, nor between groups. conv2d.c copies a plane for each v instead,
  * and so computes no unused elements.
  *
- * How the work is cut into groups and chunks of images depends only on the sizes. Each chunk sums its own dw and db,
- * and these are added in the order of the chunks, so results are bitwise identical for any number of threads. */
+ * The work is cut into groups and chunks of images. In backward each chunk has its own dw and db (gs_conv2d_chunks). */
 
 /* ---- the products on one image's planes, by whichever of three methods wastes least ---- */
 
@@ -54,13 +53,22 @@ typedef struct group_windows {
 } group_windows;
 
 /* For one output plane with few inputs: the sums of one vector in each of up to four rows, in registers. */
-ALWAYS_INLINE void gs_windows_rows(const gs_product *p, const int rows, gs_vector *sum, const float *x,
+ALWAYS_INLINE void gs_windows_rows(const gs_product *p, const int rows, gs_vector *total, const float *x,
                                    size_t grid_w) {
     const gs_vector bias = (gs_vector){0} + (p->bias ? p->bias[0] : 0.0f);
-    UNROLL for (int i = 0; i < rows; i++) sum[i] = bias;
-    for (int k = 0; k < p->depth; k++) {
-        const float *from = x + p->at[k];
-        UNROLL for (int i = 0; i < rows; i++) sum[i] += p->a[k] * gs_load(from + (size_t)i * grid_w);
+    UNROLL for (int i = 0; i < rows; i++) total[i] = (gs_vector){0};
+    for (int part = 0, k = 0; part <= p->more_parts; part++) {
+        gs_vector sum[4];
+        UNROLL for (int i = 0; i < rows; i++) sum[i] = bias;
+        for (const int end = k + p->depth; k < end; k++) {
+            const float *from = x + p->at[k];
+            UNROLL for (int i = 0; i < rows; i++) sum[i] =
+                gs_fma_each(p->a[k], gs_load(from + (size_t)i * grid_w), sum[i]);
+        }
+        UNROLL for (int i = 0; i < rows; i++) {
+            if (p->sum) sum[i] += total[i];
+            total[i] = sum[i];
+        }
     }
 }
 
@@ -94,7 +102,7 @@ static inline void windows_one_plane(const group_windows *w, const float *x) {
 static inline void windows_product(group_windows *w, const float *x, float *wide) {
     gs_product *p = &w->product;
     const size_t grid_w = w->grid_w, width = (size_t)w->width, height = (size_t)w->height;
-    if (p->rows == 1 && p->depth <= 64) {
+    if (p->rows == 1 && (p->more_parts + 1) * p->depth <= 64) {
         windows_one_plane(w, x);
         return;
     }
@@ -124,19 +132,11 @@ typedef struct group_work {
     float *y, *dx;
     int chunks, parts, samples; /* samples: images that backward keeps in the cache together */
     float *packed, *sums;       /* weights for `product`; dw and db for each chunk */
-    size_t *x_at, *dx_at, weights;
+    size_t *x_at, *w_at, *dx_at, weights;
     const gs_conv_phase *phase_h, *phase_w; /* backward: one per phase */
     float *scratch;                         /* `parts` times scratch_part floats */
     size_t scratch_part;
 } group_work;
-
-/* A core's caches hold about CACHED floats of planes, and its nearest cache NEAR floats of dy. More chunks pay off, up
- * to CHUNKS, as long as the sums of all chunks together take at most SUMS floats. */
-enum { CACHED = 1 << 17, NEAR = 6 << 10, CHUNKS = 16, SUMS = 1 << 23 };
-
-static int larger(int a, int b) {
-    return a > b ? a : b;
-}
 
 static group_work work_of(const gs_conv2d_sizes *sizes, size_t n) {
     group_work t = {.s = gs_conv2d_full(sizes), .n = n};
@@ -144,14 +144,14 @@ static group_work work_of(const gs_conv2d_sizes *sizes, size_t n) {
     t.in_c = s->in_c / s->groups, t.out_c = s->out_c / s->groups;
     t.depth = t.in_c * s->kernel_h * s->kernel_w;
     t.weights = (size_t)s->out_c * (size_t)t.depth;
-    /* the kernel's reach on a plane; a grid of all windows and all pixels of x, even those that no window covers */
+    /* the kernel's reach on a plane */
     const int reach_h = (s->kernel_h - 1) * s->dilation_h / s->stride_h;
     const int reach_w = (s->kernel_w - 1) * s->dilation_w / s->stride_w;
-    t.grid_h = larger(s->out_h + reach_h, (s->in_h - 1 + s->pad_h) / s->stride_h + 1);
-    t.grid_w = larger(s->out_w + reach_w, (s->in_w - 1 + s->pad_w) / s->stride_w + 1);
+    t.grid_h = gs_conv2d_grid(s->out_h, s->in_h, s->kernel_h, s->dilation_h, s->stride_h, s->pad_h);
+    t.grid_w = gs_conv2d_grid(s->out_w, s->in_w, s->kernel_w, s->dilation_w, s->stride_w, s->pad_w);
     t.positions = (s->out_h - 1) * t.grid_w + s->out_w;
     const size_t grid = (size_t)t.grid_h * (size_t)t.grid_w;
-    t.plane = gs_round_up(grid) + GS_VECTOR;
+    t.plane = gs_round_up(grid) + GS_CONV2D_LANES;
     t.x_planes = (size_t)(t.in_c * s->stride_h * s->stride_w) * t.plane;
     t.margin = gs_round_up((size_t)reach_h * (size_t)t.grid_w + (size_t)reach_w);
     t.dy_plane = t.margin + t.plane;
@@ -177,15 +177,20 @@ static gs_status reserve(gs_device *d, group_work *t, int tasks, size_t tables, 
     return GS_OK;
 }
 
-static void list_x(const group_work *t, size_t *at) {
+/* For the kernel positions k: where a row of the planes starts, and the index in a row of w. */
+static void list_x(group_work *t, size_t *w_at) {
     const gs_conv2d_sizes *s = &t->s;
+    size_t *at = t->x_at;
+    t->w_at = w_at;
     for (int c = 0; c < t->in_c; c++)
-        for (int u = 0; u < s->kernel_h; u++)
-            for (int v = 0; v < s->kernel_w; v++) {
+        for (int v = 0; v < s->kernel_w; v++)
+            for (int u = 0; u < s->kernel_h; u++) {
                 const int h = u * s->dilation_h, q = v * s->dilation_w;
                 const int number = (c * s->stride_h + h % s->stride_h) * s->stride_w + q % s->stride_w;
                 *at++ = (size_t)number * t->plane + (size_t)(h / s->stride_h) * (size_t)t->grid_w +
                         (size_t)(q / s->stride_w);
+                const int place = (c * s->kernel_h + u) * s->kernel_w + v;
+                *w_at++ = (size_t)place;
             }
 }
 
@@ -269,15 +274,14 @@ gs_status GS_ISA(gs_cpu_conv2d_groups_forward)(gs_device *d, gs_mem y, gs_mem x,
     const gs_conv2d_sizes *s = &t.s;
     const size_t depth = (size_t)t.depth, out_c = (size_t)t.out_c;
     t.y = gs_cpu_floats(y), t.x = gs_cpu_floats(x), t.w = gs_cpu_floats(w), t.b = gs_cpu_floats(b);
-    t.chunks = (int)gs_smaller(n, CHUNKS);
+    t.chunks = (int)gs_smaller(n, 16);
     t.scratch_part = t.x_planes + out_c * t.plane;
     GS_TRY(reserve(d, &t, s->groups * t.chunks, 2 * depth + out_c, 0));
-    size_t *column_at = t.x_at + depth, *row_at = column_at + depth;
-    list_x(&t, t.x_at);
-    for (size_t k = 0; k < depth; k++) column_at[k] = k;
+    size_t *row_at = t.x_at + 2 * depth;
+    list_x(&t, t.x_at + depth);
     for (size_t o = 0; o < out_c; o++) row_at[o] = o * depth;
     for (size_t g = 0; g < (size_t)s->groups; g++) GS_ISA(gs_cpu_pack)
-    (t.packed + g * out_c * depth, t.w + g * out_c * depth, t.out_c, t.depth, row_at, column_at);
+    (t.packed + g * out_c * depth, t.w + g * out_c * depth, t.out_c, t.depth, row_at, t.w_at);
     return gs_cpu_run(d, t.parts, forward_part, &t);
 }
 
@@ -291,13 +295,13 @@ static void list_phases(const gs_conv2d_sizes *s, gs_conv_phase *phase) {
         *phase++ = gs_conv_phase_of(b, s->in_w, s->pad_w, s->stride_w, s->kernel_w, s->dilation_w);
 }
 
-/* For the columns (o, u, v) of phase (a, b)'s matrix: list each column's index in a group's w, and how far before p it
+/* For the columns (v, o, u) of phase (a, b)'s matrix: list each column's index in a group's w, and how far before p it
  * is in dy. */
 static void list_phase(const group_work *t, int a, int b, size_t *column_at, size_t *at) {
     const gs_conv2d_sizes *s = &t->s;
-    for (int o = 0; o < t->out_c; o++)
-        for (int u = 0; u < s->kernel_h; u++)
-            for (int v = 0; v < s->kernel_w; v++) {
+    for (int v = 0; v < s->kernel_w; v++)
+        for (int o = 0; o < t->out_c; o++)
+            for (int u = 0; u < s->kernel_h; u++) {
                 const int h = u * s->dilation_h, q = v * s->dilation_w;
                 if (h % s->stride_h != a || q % s->stride_w != b) continue;
                 *column_at++ = (size_t)o * (size_t)t->depth + (size_t)(u * s->kernel_w + v);
@@ -353,18 +357,21 @@ static void image_gradient(const group_work *t, float *dx, const float *dy, size
     const gs_conv2d_sizes *s = &t->s;
     group_windows w = {.product = {.rows = t->in_c,
                                    .a = t->packed + group * (size_t)t->out_c * (size_t)t->depth,
-                                   .at = t->dx_at},
+                                   .at = t->dx_at,
+                                   .sum = true},
                        .grid_w = (size_t)t->grid_w,
                        .wide = t->plane};
     for (int a = 0; a < s->stride_h; a++)
         for (int b = 0; b < s->stride_w; b++) {
             gs_product *p = &w.product;
-            p->depth = t->out_c * t->phase_h[a].taps * t->phase_w[b].taps;
+            const int parts = t->phase_w[b].taps;
+            p->depth = parts > 0 ? t->out_c * t->phase_h[a].taps : 0;
+            p->more_parts = parts > 0 ? parts - 1 : 0;
             w.height = t->phase_h[a].end - t->phase_h[a].first;
             w.width = t->phase_w[b].end - t->phase_w[b].first;
             if (w.height > 0 && w.width > 0) phase_gradient(t, &w, a, b, dx, dy, memory);
-            p->a += p->rows * p->depth;
-            p->at += p->depth;
+            p->a += p->rows * p->depth * parts;
+            p->at += p->depth * parts;
         }
 }
 
@@ -373,13 +380,9 @@ static void copy_dy(const group_work *t, float *to, const float *dy, float *db) 
     const size_t width = (size_t)t->s.out_w;
     to += t->margin;
     for (int o = 0; o < t->out_c; o++, to += t->dy_plane) {
+        db[o] += gs_sum_of_plane(dy, width * (size_t)t->s.out_h);
         for (int r = 0; r < t->s.out_h; r++, dy += width)
             copy_row(to + (size_t)r * (size_t)t->grid_w, dy, width);
-        gs_vector sums = {0}; /* zeros follow the last row */
-        for (size_t p = 0; p < (size_t)t->positions; p += GS_VECTOR) sums += gs_load(to + p);
-        float sum = 0;
-        for (int i = 0; i < GS_VECTOR; i++) sum += sums[i];
-        db[o] += sum;
     }
 }
 
@@ -390,9 +393,8 @@ static void backward_task(const group_work *t, float *scratch, int group, int ch
     float *dy = scratch, *planes = dy + some * t->dy_planes, *memory = planes + some * t->x_planes;
     float *sums = t->sums + (size_t)chunk * (t->weights + (size_t)s->out_c);
     float *dw = sums + g * out_c * (size_t)t->depth, *db = sums + t->weights + g * out_c;
-    /* if rows waste nothing at their ends, but the gaps between them are wide, each row is a sample */
-    const size_t width = (size_t)s->out_w, grid_w = (size_t)t->grid_w;
-    const bool by_rows = width == gs_round_up(width) && 16 * (grid_w - width) > width;
+    const size_t grid_w = (size_t)t->grid_w;
+    const bool by_rows = gs_conv2d_order_of(s).pitch != t->grid_w; /* each row is a sample */
     gs_dots dots = {.rows = t->out_c,
                     .depth = t->depth,
                     .columns = by_rows ? s->out_w : t->positions,
@@ -436,20 +438,16 @@ gs_status GS_ISA(gs_cpu_conv2d_groups_backward)(gs_device *d, gs_mem dx, gs_mem 
     float *dw = gs_cpu_floats(dw_), *db = gs_cpu_floats(db_);
     t.dx = gs_cpu_floats(dx), t.dy = gs_cpu_floats(dy), t.x = gs_cpu_floats(x), t.w = gs_cpu_floats(w);
 
-    const size_t each = t.weights + out_c;
-    size_t chunks = gs_smaller(n, (size_t)(CHUNKS + s->groups - 1) / (size_t)s->groups);
-    if (chunks * each > SUMS) chunks = SUMS / each + 1;
+    const size_t each = t.weights + out_c, chunks = gs_conv2d_chunks(s, n);
     t.chunks = (int)chunks;
-    const size_t fit = CACHED / (t.x_planes + t.dy_planes) + 1;
-    const size_t near = NEAR / (gs_smaller((size_t)t.out_c, GS_DOT_ROWS) * t.dy_plane) + 1;
-    t.samples = (int)gs_smaller(gs_smaller(fit, near), (n + chunks - 1) / chunks);
+    t.samples = gs_conv2d_order_of(s).images;
     t.scratch_part = (size_t)t.samples * (t.x_planes + t.dy_planes) + 2 * (size_t)t.in_c * t.plane;
     const size_t columns = (size_t)t.out_c * (size_t)s->kernel_h * (size_t)s->kernel_w;
     const size_t phases = (size_t)s->stride_h + (size_t)s->stride_w;
-    GS_TRY(reserve(d, &t, s->groups * t.chunks, depth + 2 * columns + (size_t)t.in_c + 2 * phases,
+    GS_TRY(reserve(d, &t, s->groups * t.chunks, 2 * depth + 2 * columns + (size_t)t.in_c + 2 * phases,
                    chunks * each));
-    t.dx_at = t.x_at + depth;
-    list_x(&t, t.x_at);
+    t.dx_at = t.x_at + 2 * depth;
+    list_x(&t, t.x_at + depth);
     size_t *row_at = t.dx_at + 2 * columns;
     gs_conv_phase *phase = (gs_conv_phase *)(void *)(row_at + t.in_c);
     list_phases(s, phase);
@@ -458,7 +456,8 @@ gs_status GS_ISA(gs_cpu_conv2d_groups_backward)(gs_device *d, gs_mem dx, gs_mem 
     gs_pool_run(gs_cpu_of(d)->pool, t.parts, backward_part, &t);
     for (size_t chunk = 0; chunk < chunks; chunk++) {
         const float *sums = t.sums + chunk * each;
-        for (size_t i = 0; i < t.weights; i++) dw[i] += sums[i];
+        for (size_t o = 0; o < out_c; o++)
+            for (size_t k = 0; k < depth; k++) dw[o * depth + t.w_at[k]] += sums[o * depth + k];
         for (size_t o = 0; o < out_c && db; o++) db[o] += sums[t.weights + o];
     }
     return GS_OK;

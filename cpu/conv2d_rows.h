@@ -14,7 +14,15 @@
  * (2006). */
 #pragma once
 
+#include "conv2d_order.h"
 #include "cpu/product.h"
+
+/* The chunks of images whose sums dw adds up: gs_conv2d_chunks, or one per thread if that is more and the device need
+ * not have fixed bits. */
+static inline size_t gs_cpu_conv2d_chunks(gs_device *d, const gs_conv2d_sizes *s, size_t n) {
+    const size_t chunks = gs_conv2d_chunks(s, n), threads = (size_t)gs_cpu_parts(d, n, 1);
+    return d->fixed_order || threads < chunks ? chunks : threads;
+}
 
 /* On one axis, the pixels whose padded position modulo stride is `phase`: their indices within the phase are first ..
  * end - 1. They are seen by the `taps` kernel positions u for which u dilation modulo stride is `phase`. */
@@ -34,7 +42,7 @@ static inline gs_conv_phase gs_conv_phase_of(int phase, int in, int pad, int str
 typedef struct gs_conv_rows {
     const gs_conv2d_sizes *s;
     size_t phase; /* floats per phase of a plane */
-    size_t plane; /* floats per plane, with room for a vector after it */
+    size_t plane; /* floats per plane, with room for GS_CONV2D_LANES floats after it */
     size_t size;  /* floats of all planes; there must be room for `slack` zeros before and after them */
     size_t slack;
 } gs_conv_rows;
@@ -42,7 +50,7 @@ typedef struct gs_conv_rows {
 static inline gs_conv_rows gs_conv_rows_of(const gs_conv2d_sizes *s) {
     size_t padded_h = (size_t)s->in_h + 2 * (size_t)s->pad_h, stride_h = (size_t)s->stride_h;
     gs_conv_rows r = {.s = s, .phase = (padded_h + stride_h - 1) / stride_h * (size_t)s->out_w};
-    r.plane = gs_round_up(stride_h * r.phase) + GS_VECTOR;
+    r.plane = gs_round_up(stride_h * r.phase) + GS_CONV2D_LANES;
     r.size = (size_t)s->in_c * (size_t)s->kernel_w * r.plane;
     r.slack = gs_round_up((size_t)s->kernel_w + (size_t)s->pad_w) + 2 * GS_VECTOR;
     return r;

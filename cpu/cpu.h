@@ -3,7 +3,8 @@
  * Every file in cpu/ except offload.c, open.c, memory.c, openblas_memory.c, pool.c and product_bf16.c is compiled once
  * for each instruction set in the Makefile (on x86-64: plain, AVX2 and AVX-512; elsewhere there is only a plain build).
  * Opening the device selects the best table that this machine can run: one binary runs anywhere, as fast as the machine
- * allows. GS_ISA(gs_cpu_x) is each build's own name for x: gs_cpu_x_base, gs_cpu_x_v3, gs_cpu_x_v4. */
+ * allows. GS_ISA(gs_cpu_x) is each build's own name for x: gs_cpu_x_base, gs_cpu_x_v3, gs_cpu_x_v4; and gs_cpu_x_soft,
+ * which replaces _base where exact bits are wanted (gs_device_set_exact). */
 #pragma once
 
 #include "backend.h"
@@ -73,10 +74,10 @@ static inline gs_range gs_cpu_tasks(size_t count, int part, int parts) {
 }
 
 /* Add a loss to the stats (backend.h). */
-static inline void gs_cpu_add_stats(gs_mem stats, double loss, double correct, size_t n) {
+static inline void gs_cpu_add_stats(gs_mem stats, float loss, float correct, size_t n) {
     float *stat = gs_cpu_floats(stats);
-    stat[GS_STAT_LOSS] += (float)loss;
-    stat[GS_STAT_CORRECT] += (float)correct;
+    stat[GS_STAT_LOSS] += loss;
+    stat[GS_STAT_CORRECT] += correct;
     stat[GS_STAT_SAMPLES] += (float)n;
 }
 

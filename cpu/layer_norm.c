@@ -1,20 +1,18 @@
 /* Layer normalisation; cpu/plain/layer_norm.c shows the formulas.
  *
- * A row is read once for its mean and again for its variance; it is so short that it is then still in the cache. Sums
- * over a row are added in sixteen lanes.
+ * A row is read once for its mean and again for its variance; it is so short that it is then still in the cache.
  *
- * dw and db are sums over all rows. The rows are cut into chunks whose size depends only on their number, and the
- * chunks' sums are added in order, so results are bitwise identical for any number of threads. */
+ * dw and db are sums over all rows, in blocks (gs_layer_norm_block), so results are bitwise identical for any number of
+ * threads. */
 #include "cpu/round16.h"
+#include "cpu/sums.h"
 
 #include <math.h>
 
-enum { SIDE = 16, LEAST_ROWS = 32, MOST_CHUNKS = 128 };
-
 typedef struct layer_work {
-    size_t n, c, rows, chunks; /* rows: per chunk */
+    size_t n, c, rows, blocks; /* rows: per block */
     const float *x, *dy, *w, *b;
-    float *y, *dx, *mean, *rstd, *dw, *db, *part; /* part: sum dy u, then sum dy (c values each) per chunk */
+    float *y, *dx, *mean, *rstd, *dw, *db, *part; /* part: sum dy u, then sum dy (c values each) per block */
     float eps;
     int parts;
 } layer_work;
@@ -28,46 +26,20 @@ static layer_work work_of(gs_mem x, gs_mem w, gs_mem mean, gs_mem rstd, size_t n
                         .rstd = gs_cpu_floats(rstd)};
 }
 
-static void cut_rows(layer_work *t) {
-    t->rows = (t->n + MOST_CHUNKS - 1) / MOST_CHUNKS;
-    if (t->rows < LEAST_ROWS) t->rows = LEAST_ROWS;
-    t->chunks = (t->n + t->rows - 1) / t->rows;
-}
-
-/* Adds pairs, then pairs of the sums: sixteen dependent additions would take as long as the rest of a short row. */
-static double sum_of(const gs_float16 *v) {
-    double pair[SIDE / 2];
-    for (int j = 0; j < SIDE / 2; j++) pair[j] = (double)(*v)[j] + (double)(*v)[j + SIDE / 2];
-    for (int j = 0; j < SIDE / 4; j++) pair[j] += pair[j + SIDE / 4];
-    return (pair[0] + pair[2]) + (pair[1] + pair[3]);
-}
-
 /* ---- forward ---- */
 
 /* Two passes, for the reason explained in batch_norm.c. */
+#define ADD(l, k, left) gs_add_deviations(&rest, &squares, l, x + (k), NULL, first, left)
 static void statistics_of_row(const float *x, size_t c, float eps, float *mean, float *rstd) {
-    gs_float16 sum = {0}, off = {0}, squares = {0};
-    const size_t whole = c / SIDE * SIDE;
-    for (size_t k = 0; k < whole; k += SIDE) sum += *(const gs_float16 *)(x + k);
-    double all = sum_of(&sum), all_off, all_squares;
-    for (size_t k = whole; k < c; k++) all += (double)x[k];
-    const float middle = (float)(all / (double)c);
-    for (size_t k = 0; k < whole; k += SIDE) {
-        const gs_float16 o = *(const gs_float16 *)(x + k) - middle;
-        off += o;
-        squares += o * o;
-    }
-    all_off = sum_of(&off);
-    all_squares = sum_of(&squares);
-    for (size_t k = whole; k < c; k++) {
-        const float o = x[k] - middle;
-        all_off += (double)o;
-        all_squares += (double)(o * o);
-    }
-    const double var = (all_squares - all_off * all_off / (double)c) / (double)c;
-    *mean = (float)((double)middle + all_off / (double)c);
-    *rstd = (float)(1 / sqrt((var < 0 ? 0 : var) + (double)eps)); /* a NaN stays a NaN */
+    const float count = (float)c, first = gs_sum_around(x, c, 0) / count;
+    gs_lanes rest = {0}, squares = {0};
+    GS_EACH_LINE(c, ADD);
+    const float off = gs_sum_of_lanes(&rest), share = off / count;
+    const float var = (gs_sum_of_lanes(&squares) - off * share) / count;
+    *mean = first + share;
+    *rstd = 1 / sqrtf((var < 0 ? 0 : var) + eps); /* a NaN stays a NaN */
 }
+#undef ADD
 
 static void forward_part(void *context, int part) {
     const layer_work *t = context;
@@ -94,25 +66,24 @@ gs_status GS_ISA(gs_cpu_layer_norm_forward)(gs_device *d, gs_mem y, gs_mem mean,
 
 /* ---- backward ---- */
 
+/* Add a vector's terms g = dy w and g u. */
+ALWAYS_INLINE void add_gradients(gs_lanes *a, gs_lanes *b, int l, const float *dy, const float *x,
+                                 const float *w, float mean, float rstd, int left) {
+    const gs_vector g = gs_load_first(dy, left) * gs_load_first(w, left);
+    a->line[l] += g;
+    b->line[l] += g * ((gs_load_first(x, left) - gs_fill_first(mean, left)) * rstd);
+}
+
 /* sum g / c and sum g u / c of a row, g = dy w */
+#define ADD(l, k, left) add_gradients(&sum, &with_u, l, dy + (k), x + (k), w + (k), mean, rstd, left)
 static void means_of_row(const layer_work *t, size_t i, float *of_g, float *of_gu) {
     const float *x = t->x + i * t->c, *dy = t->dy + i * t->c, *w = t->w, mean = t->mean[i], rstd = t->rstd[i];
-    const size_t whole = t->c / SIDE * SIDE;
-    gs_float16 sum = {0}, with_u = {0};
-    for (size_t k = 0; k < whole; k += SIDE) {
-        const gs_float16 g = *(const gs_float16 *)(dy + k) * *(const gs_float16 *)(w + k);
-        sum += g;
-        with_u += g * ((*(const gs_float16 *)(x + k) - mean) * rstd);
-    }
-    double all = sum_of(&sum), all_with_u = sum_of(&with_u);
-    for (size_t k = whole; k < t->c; k++) {
-        const float g = dy[k] * w[k];
-        all += (double)g;
-        all_with_u += (double)(g * ((x[k] - mean) * rstd));
-    }
-    *of_g = (float)(all / (double)t->c);
-    *of_gu = (float)(all_with_u / (double)t->c);
+    gs_lanes sum = {0}, with_u = {0};
+    GS_EACH_LINE(t->c, ADD);
+    *of_g = gs_sum_of_lanes(&sum) / (float)t->c;
+    *of_gu = gs_sum_of_lanes(&with_u) / (float)t->c;
 }
+#undef ADD
 
 /* forward: y = w u + b, so dx = rstd (g - sum g / c - u sum g u / c) */
 static void dx_of_row(const layer_work *t, size_t i) {
@@ -122,9 +93,9 @@ static void dx_of_row(const layer_work *t, size_t i) {
     for (size_t k = 0; k < t->c; k++) dx[k] = rstd * (dy[k] * w[k] - of_g - (x[k] - mean) * rstd * of_gu);
 }
 
-static void chunk_of_rows(const layer_work *t, size_t chunk) {
-    const size_t c = t->c, begin = chunk * t->rows, end = t->n - begin < t->rows ? t->n : begin + t->rows;
-    float *restrict dw = t->part + chunk * 2 * c, *restrict db = dw + c;
+static void block_of_rows(const layer_work *t, size_t block) {
+    const size_t c = t->c, begin = block * t->rows, end = t->n - begin < t->rows ? t->n : begin + t->rows;
+    float *restrict dw = t->part + block * 2 * c, *restrict db = dw + c;
     for (size_t k = 0; k < 2 * c; k++) dw[k] = 0;
     for (size_t i = begin; i < end; i++) {
         const float *x = t->x + i * c, *dy = t->dy + i * c, mean = t->mean[i], rstd = t->rstd[i];
@@ -138,8 +109,8 @@ static void chunk_of_rows(const layer_work *t, size_t chunk) {
 
 static void backward_part(void *context, int part) {
     const layer_work *t = context;
-    const gs_range r = gs_cpu_tasks(t->chunks, part, t->parts);
-    for (size_t chunk = r.begin; chunk < r.end; chunk++) chunk_of_rows(t, chunk);
+    const gs_range r = gs_cpu_tasks(t->blocks, part, t->parts);
+    for (size_t block = r.begin; block < r.end; block++) block_of_rows(t, block);
 }
 
 gs_status GS_ISA(gs_cpu_layer_norm_backward)(gs_device *d, gs_mem dx, gs_mem dw, gs_mem db, gs_mem dy,
@@ -148,18 +119,19 @@ gs_status GS_ISA(gs_cpu_layer_norm_backward)(gs_device *d, gs_mem dx, gs_mem dw,
     GS_TRY(GS_ISA(gs_cpu_rounded)(d, 1, &(gs_operand){&x, n * (size_t)c}));
     layer_work t = work_of(x, w, mean, rstd, n, c);
     t.dx = gs_cpu_floats(dx), t.dw = gs_cpu_floats(dw), t.db = gs_cpu_floats(db), t.dy = gs_cpu_floats(dy);
-    cut_rows(&t);
-    t.parts = gs_cpu_at_most(t.chunks, gs_cpu_parts(d, n * (size_t)c, 1 << 13));
-    GS_TRY(gs_cpu_scratch(d, t.chunks * 2 * t.c, &t.part));
+    t.rows = gs_layer_norm_block(n);
+    t.blocks = (n + t.rows - 1) / t.rows;
+    t.parts = gs_cpu_at_most(t.blocks, gs_cpu_parts(d, n * (size_t)c, 1 << 13));
+    GS_TRY(gs_cpu_scratch(d, t.blocks * 2 * t.c, &t.part));
     gs_pool_run(gs_cpu_of(d)->pool, t.parts, backward_part, &t);
     for (size_t k = 0; k < t.c; k++) {
-        double with_u = 0, sum = 0;
-        for (size_t chunk = 0; chunk < t.chunks; chunk++) {
-            with_u += (double)t.part[chunk * 2 * t.c + k];
-            sum += (double)t.part[chunk * 2 * t.c + t.c + k];
+        float with_u = 0, sum = 0;
+        for (const float *of = t.part + k, *end = of + t.blocks * 2 * t.c; of < end; of += 2 * t.c) {
+            with_u += of[0];
+            sum += of[t.c];
         }
-        t.dw[k] = (add ? t.dw[k] : 0) + (float)with_u;
-        t.db[k] = (add ? t.db[k] : 0) + (float)sum;
+        t.dw[k] = add ? t.dw[k] + with_u : with_u;
+        t.db[k] = add ? t.db[k] + sum : sum;
     }
     return GS_OK;
 }

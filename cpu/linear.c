@@ -1,4 +1,5 @@
 #include "cpu/linear.h"
+#include "cpu/matmul.h"
 #include "cpu/round16.h"
 
 #include <cblas.h>
@@ -41,13 +42,20 @@ static void forward_part(void *context, int part) {
     }
 }
 
-/* The bits of OpenBLAS's product depend on its number of rows, so if the order is fixed, the division ignores the
- * number of threads. The parts are then larger, because OpenBLAS packs the shorter side for each part: with parts of
- * 32, packing took 15 % of mlp's time. */
-static int forward_parts(gs_device *d, size_t longer) {
-    size_t least = longer / 16 > 64 ? longer / 16 : 64;
-    if (d->fixed_order) return longer < 2 * least ? 1 : (int)(longer / least);
-    return gs_cpu_parts(d, longer, 32);
+/* Call linear_small.c with GS_BLOCK samples at a time, each of which is one block in the sums of dw. */
+static gs_status by_samples(gs_device *d, gs_linear_task l,
+                            gs_status (*small)(gs_device *, const gs_linear_task *)) {
+    const size_t x = GS_BLOCK * (size_t)l.in, y = GS_BLOCK * (size_t)l.out;
+    for (int left = l.n; left > 0; left -= GS_BLOCK, l.add = true) {
+        l.n = left < GS_BLOCK ? left : GS_BLOCK;
+        GS_TRY(small(d, &l));
+        l.x += x;
+        if (l.y) l.y += y;
+        if (l.dy) l.dy += y;
+        if (l.dx) l.dx += x;
+        if (l.relu_y) l.relu_y += y;
+    }
+    return GS_OK;
 }
 
 gs_status GS_ISA(gs_cpu_linear_forward)(gs_device *d, gs_mem y, gs_mem x, gs_mem w, gs_mem b, size_t n,
@@ -62,10 +70,11 @@ gs_status GS_ISA(gs_cpu_linear_forward)(gs_device *d, gs_mem y, gs_mem x, gs_mem
                            .in = in,
                            .out = out}};
     if (d->precision != GS_PRECISION_F32) return GS_ISA(gs_cpu_linear_16_forward)(d, &t.l);
-    if (n == 1) return GS_ISA(gs_cpu_linear_one_forward)(d, &t.l);
-    if (gs_linear_is_small(n, in, out)) return GS_ISA(gs_cpu_linear_small_forward)(d, &t.l);
-    if (gs_linear_is_large(n, in, out)) return GS_ISA(gs_cpu_linear_large_forward)(d, &t.l);
-    t.parts = forward_parts(d, (int)n >= out ? n : (size_t)out);
+    if (n == 1 && !d->exact) return GS_ISA(gs_cpu_linear_one_forward)(d, &t.l);
+    if (d->fixed_order || gs_linear_is_ours(n, in, out))
+        return gs_linear_is_large(n, in, out) ? GS_ISA(gs_cpu_linear_large_forward)(d, &t.l)
+                                              : by_samples(d, t.l, GS_ISA(gs_cpu_linear_small_forward));
+    t.parts = gs_cpu_parts(d, (int)n >= out ? n : (size_t)out, 32);
     return gs_cpu_run(d, t.parts, forward_part, &t);
 }
 
@@ -140,9 +149,22 @@ static void product_part(void *context, int part) {
         dx_part(t, part - t->dw_parts);
 }
 
+/* dw += dy^T x and db += column sums of dy, these sums being computed first. */
+static gs_status backward_apart(gs_device *d, gs_mem dx, gs_mem dw, gs_mem db, gs_mem dy, gs_mem x, gs_mem w,
+                                size_t n, int in, int out, const gs_epilogue *then) {
+    const size_t count = (size_t)in * (size_t)out;
+    float *sums;
+    GS_TRY(gs_cpu_scratch_rounded(d, count + (size_t)out, &sums));
+    const gs_mem own_dw = {.base = sums}, own_db = db.base ? gs_at(own_dw, count) : GS_NONE;
+    GS_TRY(GS_ISA(gs_cpu_linear_backward)(d, dx, own_dw, own_db, dy, x, w, n, in, out, false, then));
+    GS_TRY(GS_ISA(gs_cpu_add)(d, dw, dw, own_dw, count));
+    return db.base ? GS_ISA(gs_cpu_add)(d, db, db, own_db, (size_t)out) : GS_OK;
+}
+
 gs_status GS_ISA(gs_cpu_linear_backward)(gs_device *d, gs_mem dx, gs_mem dw, gs_mem db, gs_mem dy, gs_mem x,
                                          gs_mem w, size_t n, int in, int out, bool add,
                                          const gs_epilogue *then) {
+    if (n > 0 && add && d->fixed_order) return backward_apart(d, dx, dw, db, dy, x, w, n, in, out, then);
     const gs_epilogue e = gs_epilogue_of(d, then, NULL);
     if (n == 0) return add ? GS_OK : gs_clear(d, dw, (size_t)in * (size_t)out, db, (size_t)out);
     linear_work t = {.l = {.dx = gs_cpu_floats(dx),
@@ -157,8 +179,9 @@ gs_status GS_ISA(gs_cpu_linear_backward)(gs_device *d, gs_mem dx, gs_mem dw, gs_
                            .in = in,
                            .out = out}};
     if (d->precision != GS_PRECISION_F32) return GS_ISA(gs_cpu_linear_16_backward)(d, &t.l);
-    if (gs_linear_is_small(n, in, out)) return GS_ISA(gs_cpu_linear_small_backward)(d, &t.l);
-    if (gs_linear_is_large(n, in, out)) return GS_ISA(gs_cpu_linear_large_backward)(d, &t.l);
+    if (d->fixed_order || gs_linear_is_ours(n, in, out))
+        return gs_linear_is_large(n, in, out) ? GS_ISA(gs_cpu_linear_large_backward)(d, &t.l)
+                                              : by_samples(d, t.l, GS_ISA(gs_cpu_linear_small_backward));
     float *passed = NULL;
     if (t.l.relu_y) GS_TRY(gs_cpu_scratch(d, n * (size_t)out, &passed));
     GS_ISA(gs_cpu_linear_dy)(d, &t.l, passed);

@@ -22,27 +22,20 @@ typedef struct gs_linear_task {
     int n, in, out;
 } gs_linear_task;
 
-/* True if linear_small.c is faster. On one core of a Xeon (AVX-512), with 16 to 128 samples and layers of 64 to 1024
- * inputs and outputs, forward took 0.4 to 0.9 of OpenBLAS's time, and backward 0.8 to 1.15; with 256 samples the two
- * were equal, with 512 OpenBLAS was ahead. With 2048 or 4096 inputs and as many outputs, all products took 0.87 to 0.95
- * of OpenBLAS's time, and on two cores 0.76 to 0.87; but with 3136 inputs and 128 outputs, where x is larger than w,
- * OpenBLAS was ahead. Narrow layers fill no tile, and without AVX-512 OpenBLAS's hand-written kernels are ahead. */
-static inline bool gs_linear_is_small(size_t n, int in, int out) {
-#if defined(__AVX512F__)
-    return n <= 128 && out >= 64 && (in <= 1024 || out >= 1024);
-#else
-    (void)n, (void)in, (void)out;
-    return false;
-#endif
-}
-
-/* True if linear_large.c is faster. On one core of an EPYC (Zen 4, peak 116 GFLOP/s), with 144 to 1024 samples and
- * layers from 128 -> 128 to 784 -> 512, forward ran at 110 to 114 GFLOP/s (OpenBLAS: 101 to 105), and backward at 100
- * to 111. With 1024 samples and 1024 -> 1024, where dw is larger than the L2 cache, computing dw fell to 73. */
+/* True if linear_large.c computes the layer, else linear_small.c. */
 static inline bool gs_linear_is_large(size_t n, int in, int out) {
-#if defined(__AVX512F__)
     return n > 128 && in >= 64 && out >= 64 && in <= 1024 && out <= 1024 && in * out <= 1 << 19 &&
            in % 16 == 0 && out % 16 == 0;
+}
+
+/* True if these two are at least as fast as OpenBLAS. On one core of a Xeon (AVX-512), with 16 to 128 samples, forward
+ * of linear_small.c took 0.4 to 0.9 of OpenBLAS's time, and backward 0.8 to 1.15; with 3136 inputs and 128 outputs,
+ * where x is larger than w, OpenBLAS was ahead. With AVX2 the times were 0.93 to 1.03 of OpenBLAS's, and 1.1 for 1024
+ * samples and 1024 -> 1024. On one core of an EPYC (Zen 4, peak 116 GFLOP/s), with 144 to 1024 samples, linear_large.c
+ * ran at 100 to 114 GFLOP/s (OpenBLAS: 101 to 105); where dw is larger than the L2 cache, computing dw fell to 73. */
+static inline bool gs_linear_is_ours(size_t n, int in, int out) {
+#if defined(__AVX512F__)
+    return gs_linear_is_large(n, in, out) || (n <= 128 && out >= 64 && (in <= 1024 || out >= 1024));
 #else
     (void)n, (void)in, (void)out;
     return false;
@@ -52,6 +45,7 @@ static inline bool gs_linear_is_large(size_t n, int in, int out) {
 /* For n = 1; bitwise identical for any number of threads. */
 gs_status GS_ISA(gs_cpu_linear_one_forward)(gs_device *, const gs_linear_task *);
 
+/* For at most GS_BLOCK samples. */
 gs_status GS_ISA(gs_cpu_linear_small_forward)(gs_device *, const gs_linear_task *);
 gs_status GS_ISA(gs_cpu_linear_small_backward)(gs_device *, const gs_linear_task *);
 gs_status GS_ISA(gs_cpu_linear_large_forward)(gs_device *, const gs_linear_task *);

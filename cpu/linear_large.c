@@ -6,7 +6,7 @@
  *
  *     forward    y  (n, out)  = x (n, in) w^T + b      strips of w^T: (in, GS_STRIP)
  *     backward   dx (n, in)   = dy (n, out) w          strips of w:   (out, GS_STRIP)
- *                dw (out, in) (+)= dy^T x              strips of x:   (SAMPLES, GS_STRIP)
+ *                dw (out, in) (+)= dy^T x              strips of x:   (GS_BLOCK, GS_STRIP)
  *                db (out)     (+)= column sums of dy
  *
  * (+)= is += with `add`, else =. x and dy are read in place.
@@ -22,10 +22,10 @@ typedef struct large_work {
     float *passed;     /* backward with relu_y: the masked dy */
 } large_work;
 
-/* While cached, ROWS rows of x are multiplied by all strips of w^T, and SAMPLES samples of dy^T by all of x. A part of
+/* While cached, ROWS rows of x are multiplied by all strips of w^T, and GS_BLOCK samples of dy^T by all of x. A part of
  * forward has 3 ROWS rows; a part of backward has LEAST rows or columns, because each part copies all strips again.
  * With two threads a step of gpt with 12 sequences took 24.2 ms with parts of 64 to 128, and 22.3 ms with these. */
-enum { ROWS = 64, SAMPLES = 128, LEAST = 256 };
+enum { ROWS = 64, LEAST = 256 };
 
 /* ---- forward ---- */
 
@@ -105,8 +105,8 @@ static void dw_part(const large_work *t, int part) {
                    o = by_rows ? cut : all, k = by_rows ? all : cut,
                    b = gs_cpu_range((size_t)t->l.out, part, t->dw_parts);
     const size_t in = (size_t)t->l.in, out = (size_t)t->l.out;
-    for (int s = 0; s < t->l.n; s += SAMPLES) {
-        const int samples = t->l.n - s < SAMPLES ? t->l.n - s : SAMPLES;
+    for (int s = 0; s < t->l.n; s += GS_BLOCK) {
+        const int samples = t->l.n - s < GS_BLOCK ? t->l.n - s : GS_BLOCK;
         const float *dy = t->l.dy + (size_t)s * out;
         float *restrict db = t->l.db;
         for (size_t j = b.begin; j < b.end && db && s == 0 && !t->l.add; j++) db[j] = 0;
@@ -118,7 +118,7 @@ static void dw_part(const large_work *t, int part) {
                       .columns = (int)(k.end - k.begin),
                       .a = {dy + o.begin, GS_TILE_ROWS, 1, out},
                       .b = {t->l.x + (size_t)s * in + k.begin, in},
-                      .next_b = s + SAMPLES < t->l.n ? t->l.x + (size_t)(s + SAMPLES) * in + k.begin : NULL,
+                      .next_b = s + GS_BLOCK < t->l.n ? t->l.x + (size_t)(s + GS_BLOCK) * in + k.begin : NULL,
                       .c = {t->l.dw + o.begin * in + k.begin, in},
                       .add = t->l.add || s > 0,
                       .by_columns = true,
@@ -163,7 +163,7 @@ gs_status GS_ISA(gs_cpu_linear_large_backward)(gs_device *d, const gs_linear_tas
     gs_pool *pool = gs_cpu_of(d)->pool;
     const size_t n = (size_t)l->n;
     const int in = l->in, out = l->out;
-    large_work t = {.l = *l, .strip_part = GS_STRIP * (size_t)(out > SAMPLES ? out : SAMPLES)};
+    large_work t = {.l = *l, .strip_part = GS_STRIP * GS_BLOCK};
     const int threads = gs_pool_threads(pool);
     t.dw_parts = whole_shares(gs_cpu_fine_parts(d, (size_t)(out >= in ? out : in), 32, LEAST), threads);
     t.dx_parts = t.l.dx ? whole_shares(gs_cpu_fine_parts(d, n, 32, LEAST), threads) : 0;

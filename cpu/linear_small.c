@@ -3,8 +3,8 @@
 
 #include <string.h>
 
-/* A linear layer for a batch that is small compared with the layer (linear.h). Each of the three products reads the
- * large operand in place:
+/* A linear layer for a batch that is small compared with the layer, and at most GS_BLOCK samples (linear.h). Each of
+ * the three products reads the large operand in place:
  *
  *     forward    y^T (out, n) = w (out, in) x^T       + b     x is transposed first, and y^T at the end
  *     backward   dx (n, in)   = dy (n, out) w
@@ -34,22 +34,12 @@ typedef struct small_work {
     size_t scratch_part;
 } small_work;
 
-/* ROWS rows of y^T, and COLUMNS columns of dy, are still in the L1 cache when they are next used. With more columns,
+/* ROWS rows of y^T, and COLUMNS columns of dy, are still in a core's cache when they are next used. With more columns,
  * the blocks of dy would evict each other. */
-enum { ROWS = 16, COLUMNS = 64 };
+enum { ROWS = 64, COLUMNS = 64 };
 
-/* In layers wider than WIDE, repeatedly read data must also stay in the core's L2 cache. Forward and dx add long sums
- * DEPTH terms at a time, forward for WIDE_ROWS rows of y^T at once; dw takes WIDE_COLUMNS columns of x at a time. */
-enum { WIDE = 1024, DEPTH = 512, WIDE_ROWS = 128, WIDE_COLUMNS = 384 };
-
-/* How many terms, from k on, to add at a time. */
-static int depth_at(int k, int terms) {
-    return terms <= WIDE ? terms : terms - k < DEPTH ? terms - k : DEPTH;
-}
-
-static int rows_for(int in) {
-    return in <= WIDE ? ROWS : WIDE_ROWS;
-}
+/* In place, the rows of a wider x are so far apart that they would evict each other from the L1 cache. */
+enum { WIDE = 1024 };
 
 static bool enough_outputs(int out, int threads) {
     return out >= 16 * threads; /* see gs_cpu_range */
@@ -75,19 +65,15 @@ static void forward_part(void *context, int part) {
     *(t->by_outputs ? &o : &s) = gs_cpu_range((size_t)(t->by_outputs ? t->l.out : t->l.n), part, t->parts);
     size_t in = (size_t)t->l.in, out = (size_t)t->l.out, width = gs_round_up(s.end - s.begin);
     float *yt = t->scratch + (size_t)part * t->scratch_part;
-    for (size_t step = (size_t)rows_for(t->l.in); o.begin < o.end; o.begin += step) {
-        int rows = (int)(o.end - o.begin < step ? o.end - o.begin : step);
-        for (int k = 0, depth; k < t->l.in; k += depth) {
-            depth = depth_at(k, t->l.in);
-            gs_matmul m = {.rows = rows,
-                           .depth = depth,
-                           .columns = (int)width,
-                           .a = {t->l.w + o.begin * in + (size_t)k, GS_TILE_ROWS * in, in, 1},
-                           .b = {t->xt + (size_t)k * t->padded + s.begin, t->padded},
-                           .c = {yt, width},
-                           .add = k > 0};
-            GS_ISA(gs_cpu_matmul)(&m);
-        }
+    for (; o.begin < o.end; o.begin += ROWS) {
+        const int rows = (int)(o.end - o.begin < ROWS ? o.end - o.begin : ROWS);
+        GS_ISA(gs_cpu_matmul)
+        (&(gs_matmul){.rows = rows,
+                      .depth = t->l.in,
+                      .columns = (int)width,
+                      .a = {t->l.w + o.begin * in, GS_TILE_ROWS * in, in, 1},
+                      .b = {t->xt + s.begin, t->padded},
+                      .c = {yt, width}});
         for (int i = 0; i < rows; i++) {
             float *row = yt + (size_t)i * width, b = t->l.b ? t->l.b[o.begin + (size_t)i] : 0.0f;
             for (size_t j = 0; j < width && t->l.b; j++) row[j] += b;
@@ -105,7 +91,7 @@ gs_status GS_ISA(gs_cpu_linear_small_forward)(gs_device *d, const gs_linear_task
     small_work t = {.l = *l,
                     .by_outputs = enough_outputs(out, gs_pool_threads(pool)),
                     .padded = gs_round_up(n),
-                    .scratch_part = (size_t)rows_for(in) * gs_round_up(n)};
+                    .scratch_part = ROWS * gs_round_up(n)};
     int parts = gs_cpu_fine_parts(d, t.by_outputs ? (size_t)out : n, 16, 64);
     size_t xt = (size_t)in * t.padded;
     GS_TRY(gs_cpu_scratch(d, xt + (size_t)parts * t.scratch_part, &t.xt));
@@ -150,7 +136,7 @@ static void dy_part(void *context, int part) {
 static void dw_part(const small_work *t, int part) {
     bool by_rows = t->by_outputs;
     gs_range r = gs_cpu_range((size_t)(by_rows ? t->l.out : t->l.in), part, t->parts);
-    size_t n = (size_t)t->l.n, in = (size_t)t->l.in;
+    size_t in = (size_t)t->l.in;
     int count = (int)(r.end - r.begin);
     gs_matmul m = {
         .rows = by_rows ? count : t->l.out,
@@ -160,22 +146,9 @@ static void dw_part(const small_work *t, int part) {
         .b = {by_rows ? t->l.x : t->l.x + r.begin, in},
         .c = {by_rows ? t->l.dw + r.begin * in : t->l.dw + r.begin, in},
         .add = t->l.add,
+        .by_columns = t->l.in > WIDE,
         .strip = t->scratch + (size_t)part * t->scratch_part};
-    if (!by_rows || t->l.in <= WIDE) {
-        GS_ISA(gs_cpu_matmul)(&m);
-        return;
-    }
-    /* Copies of some columns of x: in place they are far apart, and would evict each other from the L1 cache. */
-    float *block = m.strip;
-    m.strip += n * WIDE_COLUMNS;
-    m.b.at = block;
-    m.b.row = WIDE_COLUMNS;
-    for (size_t j = 0; j < in; j += WIDE_COLUMNS, m.c.at += WIDE_COLUMNS) {
-        m.columns = (int)(in - j < WIDE_COLUMNS ? in - j : WIDE_COLUMNS);
-        for (size_t s = 0; s < n; s++)
-            memcpy(block + s * WIDE_COLUMNS, t->l.x + s * in + j, (size_t)m.columns * sizeof *block);
-        GS_ISA(gs_cpu_matmul)(&m);
-    }
+    GS_ISA(gs_cpu_matmul)(&m);
 }
 
 static void dx_part(const small_work *t, int part) {
@@ -183,20 +156,15 @@ static void dx_part(const small_work *t, int part) {
     gs_range r = gs_cpu_range((size_t)(by_rows ? t->l.n : t->l.in), part, t->dx_parts);
     size_t in = (size_t)t->l.in, out = (size_t)t->l.out;
     int count = (int)(r.end - r.begin);
-    for (int k = 0, depth; k < t->l.out; k += depth) {
-        depth = depth_at(k, t->l.out);
-        gs_matmul m = {
-            .rows = by_rows ? count : t->l.n,
-            .depth = depth,
-            .columns = by_rows ? t->l.in : count,
-            .a = {(by_rows ? t->l.dy + r.begin * out : t->l.dy) + (size_t)k, GS_TILE_ROWS * out, out, 1},
-            .b = {(by_rows ? t->l.w : t->l.w + r.begin) + (size_t)k * in, in},
-            .c = {by_rows ? t->l.dx + r.begin * in : t->l.dx + r.begin, in},
-            .add = k > 0,
-            .by_columns = true,
-            .strip = t->scratch + (size_t)(t->parts + part) * t->scratch_part};
-        GS_ISA(gs_cpu_matmul)(&m);
-    }
+    GS_ISA(gs_cpu_matmul)
+    (&(gs_matmul){.rows = by_rows ? count : t->l.n,
+                  .depth = t->l.out,
+                  .columns = by_rows ? t->l.in : count,
+                  .a = {by_rows ? t->l.dy + r.begin * out : t->l.dy, GS_TILE_ROWS * out, out, 1},
+                  .b = {by_rows ? t->l.w : t->l.w + r.begin, in},
+                  .c = {by_rows ? t->l.dx + r.begin * in : t->l.dx + r.begin, in},
+                  .by_columns = true,
+                  .strip = t->scratch + (size_t)(t->parts + part) * t->scratch_part});
 }
 
 /* All parts of dw, then all of dx. With two threads, one computes dw and the other dx, and they share nothing. */
@@ -213,16 +181,15 @@ gs_status GS_ISA(gs_cpu_linear_small_backward)(gs_device *d, const gs_linear_tas
     const size_t n = (size_t)l->n;
     const int in = l->in, out = l->out;
     bool by_outputs = enough_outputs(out, gs_pool_threads(pool));
+    const size_t depth = n > (size_t)out ? n : (size_t)out; /* of dw, and of dx */
     small_work t = {.l = *l,
                     .by_outputs = by_outputs,
                     .block = GS_TILE_ROWS * n + GS_VECTOR,
+                    .scratch_part = GS_STRIP * (depth < GS_BLOCK ? depth : GS_BLOCK),
                     .dx_parts = l->dx ? gs_cpu_fine_parts(d, (int)n >= in ? n : (size_t)in, 16, 128) : 0};
     int dw_parts = gs_cpu_fine_parts(d, (size_t)(by_outputs ? out : in), 16, 64);
     size_t blocks = ((size_t)out + GS_TILE_ROWS - 1) / GS_TILE_ROWS;
     size_t passed = t.l.relu_y ? gs_round_up(n * (size_t)out) : 0, packed = gs_round_up(blocks * t.block);
-    size_t for_dw = n * (GS_STRIP + (in > WIDE ? WIDE_COLUMNS : 0)),
-           for_dx = GS_STRIP * (size_t)depth_at(0, out);
-    t.scratch_part = gs_round_up(for_dw > for_dx ? for_dw : for_dx);
     GS_TRY(gs_cpu_scratch(d, passed + packed + (size_t)(dw_parts + t.dx_parts) * t.scratch_part, &t.passed));
     t.packed = t.passed + passed;
     t.scratch = t.packed + packed;

@@ -4,9 +4,8 @@
 
 #include <string.h>
 
-/* A linear layer with a fixed order of summation, for --exact when several workers may share the layer (backend.h,
- * parallel/tensor.h). OpenBLAS's order depends on a product's size, and would differ for half a product. gs_matmul adds
- * each element's terms in order, in any tile. Each of its products here computes one leaf:
+/* A linear layer whose sums can be divided among workers, for --exact (backend.h, parallel/tensor.h). Each product of
+ * gs_matmul here computes one leaf:
  *
  *     leaf       0     1     2     3          `sums` holds each level's left sum until the right one is ready.
  *                 \   /       \   /           Like a carry in a binary counter, leaf k is added to one sum for each
@@ -15,12 +14,11 @@
  *                      0 .. 3
  */
 typedef struct tree_work {
-    float *y, *dx, *dw, *db;
-    const float *x, *w, *dy, *db_dy; /* db_dy: dy before rounding */
+    float *y, *dx;
+    const float *x, *w, *dy;
     size_t n, in, out;
     int leaves, blocks;
     const gs_share *share; /* NULL: this worker has all outputs */
-    bool add;
     float *memory;
 } tree_work;
 
@@ -121,7 +119,9 @@ static void dx_leaf(const tree_work *t, size_t s, int rows, int leaf, float *to,
 }
 
 /* If there is only one leaf, its sum is written directly to dx. */
-static void dx_of(const tree_work *t) {
+static void backward(void *context, int part) {
+    const tree_work *t = context;
+    (void)part;
     float *to = t->memory, *sums = to + DX_ROWS * t->in,
           *strip = sums + DX_ROWS * t->in * (size_t)levels_of(t->leaves);
     for (size_t s = 0; s < t->n; s += DX_ROWS) {
@@ -136,57 +136,23 @@ static void dx_of(const tree_work *t) {
     }
 }
 
-static void dw_and_db_of(const tree_work *t) {
-    for (size_t o = 0; o < t->out && t->db && !t->add; o++) t->db[o] = 0;
-    for (size_t s = 0; s < t->n; s += SAMPLES) {
-        const size_t samples = t->n - s < SAMPLES ? t->n - s : SAMPLES;
-        float *restrict db = t->db;
-        for (size_t i = s; i < s + samples && db; i++)
-            for (size_t o = 0; o < t->out; o++) db[o] += t->db_dy[i * t->out + o];
-        GS_ISA(gs_cpu_matmul)
-        (&(gs_matmul){.rows = (int)t->out,
-                      .depth = (int)samples,
-                      .columns = (int)t->in,
-                      .a = {t->dy + s * t->out, GS_TILE_ROWS, 1, t->out},
-                      .b = {t->x + s * t->in, t->in},
-                      .c = {t->dw, t->in},
-                      .add = t->add || s > 0,
-                      .by_columns = true,
-                      .strip = t->memory});
-    }
-}
-
-static void backward(void *context, int part) {
-    const tree_work *t = context;
-    (void)part;
-    dw_and_db_of(t);
-    if (t->dx) dx_of(t);
-}
-
 /* forward: y = x w^T + b */
 gs_status GS_ISA(gs_cpu_linear_tree_backward)(gs_device *d, gs_mem dx, gs_mem dw, gs_mem db, gs_mem dy,
                                               gs_mem x, gs_mem w, size_t n, int in, int out, bool add,
                                               int leaves, int blocks, const gs_share *share) {
     const size_t i = (size_t)in, o = (size_t)out;
-    const float *whole_dy = gs_cpu_floats(dy);
-    if (n == 0) return add ? GS_OK : gs_clear(d, dw, i * o, db, o);
-    GS_TRY(GS_ISA(gs_cpu_rounded)(d, 3, (gs_operand[]){{&x, n * i}, {&w, i * o}, {&dy, n * o}}));
+    GS_TRY(GS_ISA(gs_cpu_linear_backward)(d, GS_NONE, dw, db, dy, x, w, n, in, out, add, NULL));
+    if (n == 0 || !dx.base) return GS_OK;
+    GS_TRY(GS_ISA(gs_cpu_rounded)(d, 2, (gs_operand[]){{&w, i * o}, {&dy, n * o}}));
     tree_work t = {.dx = gs_cpu_floats(dx),
-                   .dw = gs_cpu_floats(dw),
-                   .db = gs_cpu_floats(db),
                    .dy = gs_cpu_floats(dy),
-                   .db_dy = whole_dy,
-                   .x = gs_cpu_floats(x),
                    .w = gs_cpu_floats(w),
                    .n = n,
                    .in = i,
                    .out = o,
                    .leaves = leaves,
                    .blocks = blocks,
-                   .share = share,
-                   .add = add};
-    const size_t for_dw = GS_STRIP * SAMPLES,
-                 for_dx = DX_ROWS * i * (size_t)(1 + levels_of(leaves)) + GS_STRIP * (o / (size_t)blocks + 1);
-    GS_TRY(gs_cpu_scratch(d, for_dw > for_dx ? for_dw : for_dx, &t.memory));
+                   .share = share};
+    GS_TRY(gs_cpu_scratch(d, DX_ROWS * i * (size_t)(1 + levels_of(leaves)) + GS_STRIP * GS_BLOCK, &t.memory));
     return gs_cpu_run(d, 1, backward, &t);
 }

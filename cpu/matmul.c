@@ -37,14 +37,14 @@ ALWAYS_INLINE void tile_of(const gs_matmul *t, const int rows, const int vectors
             KEEP_IN_REGISTER(x[j]);
         }
         UNROLL for (int i = 0; i < rows; i++) {
-            UNROLL for (int j = 0; j < vectors; j++) sum[i][j] += row[i][at] * x[j];
+            UNROLL for (int j = 0; j < vectors; j++) sum[i][j] = gs_fma_each(row[i][at], x[j], sum[i][j]);
         }
     }
     UNROLL for (int i = 0; i < rows; i++) {
         UNROLL for (int j = 0; j < vectors; j++) {
             float *to = c + (size_t)i * c_row + j * GS_VECTOR;
+            if (add) sum[i][j] = gs_load(to) + sum[i][j];
             if (bias) sum[i][j] += gs_load(bias + j * GS_VECTOR);
-            if (add) sum[i][j] += gs_load(to);
             gs_store(to, sum[i][j]);
         }
     }
@@ -161,8 +161,22 @@ static void walk_by_rows(const gs_matmul *t) {
         }
 }
 
+/* A block of GS_BLOCK terms of all sums at a time. While a block of tiles takes its terms, what it shall fetch lies
+ * GS_TILE_ROWS times as far ahead (fetch_at). */
 void GS_ISA(gs_cpu_matmul)(const gs_matmul *t) {
-    (t->by_columns ? walk_by_columns : walk_by_rows)(t);
+    gs_matmul m = *t;
+    int k = 0;
+    do {
+        const int left = t->depth - k;
+        m.depth = left < GS_BLOCK ? left : GS_BLOCK;
+        m.bias = left > GS_BLOCK ? NULL : t->bias;
+        m.a_ahead = t->a_ahead ? t->a_ahead + (size_t)k * (GS_TILE_ROWS - 1) : 0;
+        (t->by_columns ? walk_by_columns : walk_by_rows)(&m);
+        m.a.at += GS_BLOCK * t->a.column;
+        m.b.at += GS_BLOCK * t->b.row;
+        m.add = true;
+        k += GS_BLOCK;
+    } while (k < t->depth);
 }
 
 /* ---- transpose ---- */

@@ -12,12 +12,14 @@
  * A library first copies both matrices into the order in which it will read them, which pays off if they are large. A
  * linear layer with few samples uses each weight only a few times, so here the matrices are read in place (linear.h).
  *
- * c[i][j] is always summed in the order of k, so any division into tiles and threads gives the same bits. */
+ * The order of each sum is that of cpu/plain/linear.c: a chain of multiply-adds for each GS_BLOCK terms, and these are
+ * added in order, then the bias. So any division into tiles and threads gives the same bits. */
 #pragma once
 
 #include "cpu/product.h"
 
-/* c[i][j] = sum_k a[i][k] b[k][j] (+ bias[j]) for i < rows, k < depth, j < columns; with `add`, += replaces =. */
+/* c[i][j] = sum_k a[i][k] b[k][j] (+ bias[j]) for i < rows, k < depth, j < columns; with `add`, each block of terms is
+ * added to c. */
 typedef struct gs_matmul {
     int rows, depth, columns;
     /* GS_TILE_ROWS rows form a block. Row r of block i starts at `at` + i block + r row; elements are `column`
@@ -42,10 +44,12 @@ typedef struct gs_matmul {
      * is set, the next columns of b and, after its last columns, those at next_b unless this is NULL. */
     size_t a_ahead;
     const float *next_b;
-    float *strip; /* GS_STRIP floats per k; unused if !by_columns and columns is a multiple of GS_VECTOR */
+    float *
+        strip; /* GS_STRIP floats per k < GS_BLOCK; unused if !by_columns and columns is a multiple of GS_VECTOR */
 } gs_matmul;
 
-enum { GS_STRIP = GS_TILE_VECTORS * GS_VECTOR, GS_LINE = 16 }; /* floats; GS_LINE: per cache line */
+/* GS_BLOCK: terms; the others are floats. GS_LINE: per cache line */
+enum { GS_BLOCK = 256, GS_STRIP = GS_TILE_VECTORS * GS_VECTOR, GS_LINE = 16 };
 
 void GS_ISA(gs_cpu_matmul)(const gs_matmul *);
 

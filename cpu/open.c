@@ -8,7 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
-extern const gs_backend gs_cpu_backend_base, gs_cpu_backend_v3, gs_cpu_backend_v4;
+extern const gs_backend gs_cpu_backend_base, gs_cpu_backend_soft, gs_cpu_backend_v3, gs_cpu_backend_v4;
 
 #if defined(__aarch64__)
 #define BASE "NEON" /* every arm64 processor has it */
@@ -169,6 +169,13 @@ gs_status gs_cpu_open(gs_device *d, int threads) {
     snprintf(d->description, sizeof d->description, "%s, %d thread%s, %s, OpenBLAS %s", model, threads,
              threads == 1 ? "" : "s", best->name, openblas_get_corename());
     return GS_OK;
+}
+
+void gs_cpu_set_exact(gs_device *d) {
+    gs_cpu_of(d)->bf16 = false; /* its instruction adds in another order */
+#if defined(GS_HAS_ISA_soft)
+    if (d->ops == &gs_cpu_backend_base) d->ops = &gs_cpu_backend_soft;
+#endif
 }
 
 gs_status gs_cpu_info(gs_device_info *info) {

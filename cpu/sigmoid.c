@@ -1,11 +1,10 @@
+#include "core/functions.h"
 #include "cpu/elementwise.h"
-
-#include <math.h>
 
 /* y = 1 / (1 + exp(-x)); for a very negative x exp returns infinity, and 1 / infinity is 0, as it should be */
 static void forward(float *y, const float *x, const float *none, size_t n) {
     (void)none;
-    for (size_t i = 0; i < n; i++) y[i] = 1.0f / (1.0f + expf(-x[i]));
+    for (size_t i = 0; i < n; i++) y[i] = 1.0f / (1.0f + gs_exp(-x[i]));
 }
 
 /* forward: y = 1 / (1 + exp(-x)), so dy/dx = y (1 - y) */

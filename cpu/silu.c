@@ -1,5 +1,5 @@
+#include "core/functions.h"
 #include "cpu/elementwise.h"
-#include "cpu/exp.h"
 
 /* y = x / (1 + exp(-x)) */
 static void forward(float *y, const float *x, const float *none, size_t n) {

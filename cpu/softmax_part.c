@@ -1,10 +1,8 @@
-#include "cpu/exp.h"
 #include "cpu/largest.h"
-
-#include <string.h>
+#include "cpu/softmax.h"
 
 /* softmax_cross_entropy where a rank holds only some of the classes: backend.h defines the operators. Each leaf sums
- * its classes in order, and the leaves are added in a binary tree, neighbours first. A rank holds a subtree; if the
+ * its classes, and the leaves are added in a binary tree, neighbours first. A rank holds a subtree; if the
  * group also adds neighbours first, the bits do not depend on how the classes are divided. */
 typedef struct part_work {
     float *p, *sums, *most;
@@ -53,25 +51,14 @@ static int rank_of_largest(const part_work *t, size_t i) {
     return best;
 }
 
-/* p = exp(x - top) for `count` classes; returns the sum. *all = the sum of x - top. */
-static float exponentials_of(float *restrict p, const float *restrict x, int count, float top, float *all) {
-    float sum = 0, of_x = 0;
-    for (int k = 0; k < count; k++) p[k] = gs_exp(x[k] - top);
-    for (int k = 0; k < count; k++) {
-        sum += p[k];
-        of_x += x[k] - top;
-    }
-    *all = of_x;
-    return sum;
-}
-
 /* Compute sums[0] and sums[1] over `leaves` leaves, from `leaf` on. */
 static void sum_leaves(const part_work *t, float *p, const float *x, float top, int label, int leaf,
                        int leaves, float sums[2]) {
     if (leaves == 1) {
         const int first = gs_share_leaf(t->share, leaf), end = gs_share_leaf(t->share, leaf + 1);
-        sums[0] = exponentials_of(p + first, x + first, end - first, top, &sums[1]);
-        sums[1] = t->everywhere > 0 ? t->everywhere * sums[1] : 0; /* avoids 0 times infinity */
+        const size_t count = (size_t)(end - first);
+        sums[0] = gs_exponentials_of(p + first, x + first, count, top);
+        sums[1] = t->everywhere > 0 ? t->everywhere * gs_sum_around(x + first, count, top) : 0;
         if (label >= first && label < end) sums[1] += t->at_label * (x[label] - top);
         return;
     }
@@ -131,7 +118,6 @@ static void end_part(void *context, int part) {
     }
 }
 
-/* The losses are added in order, so their sum is the same for any number of threads. */
 gs_status GS_ISA(gs_cpu_softmax_part_end)(gs_device *d, gs_mem p, gs_mem stats, gs_mem sums, size_t n,
                                           int classes) {
     part_work t = {.p = gs_cpu_floats(p),
@@ -141,12 +127,9 @@ gs_status GS_ISA(gs_cpu_softmax_part_end)(gs_device *d, gs_mem p, gs_mem stats, 
                    .parts = gs_cpu_parts(d, n * (size_t)classes, 512)};
     gs_pool_run(gs_cpu_of(d)->pool, t.parts, end_part, &t);
     if (d->dry) return GS_OK; /* nothing was computed */
-    double loss = 0, correct = 0;
-    for (size_t i = 0; i < n; i++) {
-        loss += (double)(logf(t.sums[i]) - t.sums[n + i]);
-        correct += (double)t.sums[2 * n + i];
-    }
-    gs_cpu_add_stats(stats, loss, correct, n);
+    float loss[GS_SUM_LANES] = {0}, correct = gs_sum_around(t.sums + 2 * n, n, 0);
+    for (size_t i = 0; i < n; i++) loss[i % GS_SUM_LANES] += gs_log(t.sums[i]) - t.sums[n + i];
+    gs_cpu_add_stats(stats, gs_sum_around(loss, GS_SUM_LANES, 0), correct, n);
     return GS_OK;
 }
 

@@ -34,10 +34,10 @@ static size_t matrix_floats(size_t floats) {
 }
 
 static tile_grid tiles_of(const gs_winograd *t) {
-    tile_grid p = {.rows = (t->out_h + 1) / 2, .columns = (t->out_w + 1) / 2};
-    p.share = gs_winograd_share(p.columns);
+    tile_grid p = {.rows = (t->s.out_h + 1) / 2, .columns = (t->s.out_w + 1) / 2};
+    p.share = gs_winograd_share(p.columns, GS_VECTOR);
     p.lanes = p.share > 1 ? GS_VECTOR / p.share : p.columns;
-    int most = CACHED_FLOATS / GS_WINOGRAD_PLACES / t->in_c, tiles = p.rows * p.lanes;
+    int most = CACHED_FLOATS / GS_WINOGRAD_PLACES / t->s.in_c, tiles = p.rows * p.lanes;
     if (p.share > 1) {
         if (most < LEAST_VECTORS * GS_VECTOR) most = LEAST_VECTORS * GS_VECTOR;
         p.images = most > tiles ? most / tiles : 1;
@@ -49,13 +49,13 @@ static tile_grid tiles_of(const gs_winograd *t) {
         p.pitch = 2 * gs_round_up((size_t)p.columns) + GS_VECTOR;
     }
     p.row = gs_round_up((size_t)p.images * (size_t)p.band * (size_t)p.lanes) + GS_VECTOR;
-    p.v = matrix_floats((size_t)t->in_c * p.row);
+    p.v = matrix_floats((size_t)t->s.in_c * p.row);
     p.m = matrix_floats(BLOCK * p.row);
     return p;
 }
 
 static size_t table_floats(const gs_winograd *t) {
-    return gs_round_up((size_t)t->in_c * sizeof(size_t) / sizeof(float));
+    return gs_round_up((size_t)t->s.in_c * sizeof(size_t) / sizeof(float));
 }
 
 /* Floats of a padded image's rows that `band` rows of tiles read; padded_floats: of all images that share vectors. */
@@ -161,21 +161,21 @@ static inline void copy_row(float *to, const float *from, int n) {
 static void pad_plane(const gs_winograd *t, const tile_grid *p, float *padded, const float *x, int first,
                       int rows) {
     for (int r = 0; r < 2 * rows + 2; r++) {
-        int h = 2 * first + r - t->pad_h;
-        float *to = padded + (size_t)r * p->pitch + t->pad_w;
-        if (h >= 0 && h < t->in_h) {
-            const float *from = x + (size_t)h * (size_t)t->in_w;
-            for (int w = 0; w < t->in_w; w += CACHE_LINE) __builtin_prefetch(from + 2 * t->x_plane + w);
-            copy_row(to, from, t->in_w);
+        int h = 2 * first + r - t->s.pad_h;
+        float *to = padded + (size_t)r * p->pitch + t->s.pad_w;
+        if (h >= 0 && h < t->s.in_h) {
+            const float *from = x + (size_t)h * (size_t)t->s.in_w;
+            for (int w = 0; w < t->s.in_w; w += CACHE_LINE) __builtin_prefetch(from + 2 * t->x_plane + w);
+            copy_row(to, from, t->s.in_w);
         } else
-            memset(to, 0, (size_t)t->in_w * sizeof *to);
+            memset(to, 0, (size_t)t->s.in_w * sizeof *to);
     }
 }
 
 /* Transform rows first .. first + rows - 1 of an image's tiles. */
 static void image_to_places(const gs_winograd *t, const tile_grid *p, float *v, const float *x, int first,
                             int rows, float *padded) {
-    for (int c = 0; c < t->in_c; c++, x += t->x_plane, v += p->row) {
+    for (int c = 0; c < t->s.in_c; c++, x += t->x_plane, v += p->row) {
         pad_plane(t, p, padded, x, first, rows);
         for (int r = 0; r < rows; r++) to_places(p, v + r * p->columns, padded + (size_t)(2 * r) * p->pitch);
     }
@@ -184,7 +184,7 @@ static void image_to_places(const gs_winograd *t, const tile_grid *p, float *v, 
 /* Transform all tiles of some images whose rows share vectors. */
 static void images_to_places(const gs_winograd *t, const tile_grid *p, float *v, const float *x,
                              size_t x_image, int images, float *padded) {
-    for (int c = 0; c < t->in_c; c++, x += t->x_plane, v += p->row) {
+    for (int c = 0; c < t->s.in_c; c++, x += t->x_plane, v += p->row) {
         for (int i = 0; i < images; i++)
             pad_plane(t, p, padded + (size_t)i * padded_image(p), x + (size_t)i * x_image, 0, p->rows);
         if (p->share == 2)
@@ -233,7 +233,7 @@ static inline gs_vector_int always_of(const gs_winograd *t) {
 static void plane_from_places(const gs_winograd *t, const tile_grid *p, float *y, const float *m, int first,
                               int rows, float bias) {
     const size_t matrix = p->m;
-    const int out_h = t->out_h, out_w = t->out_w, columns = p->columns,
+    const int out_h = t->s.out_h, out_w = t->s.out_w, columns = p->columns,
               last = (columns - 1) / GS_VECTOR * GS_VECTOR;
     const float *end = y + (size_t)out_h * (size_t)out_w;
     const gs_vector_int always = always_of(t);
@@ -258,12 +258,12 @@ typedef struct memory_parts {
 static void outputs_by_channels(const gs_winograd *t, const tile_grid *p, const memory_parts *work, float *y,
                                 int images, int first, int rows) {
     int tiles = rows * p->columns;
-    size_t plane = (size_t)t->out_h * (size_t)t->out_w, y_image = (size_t)t->out_c * plane;
-    gs_product product = {.depth = t->in_c, .columns = images * tiles, .at = work->at};
-    for (int o = 0; o < t->out_c; o += BLOCK) {
-        product.rows = t->out_c - o < BLOCK ? t->out_c - o : BLOCK;
+    size_t plane = (size_t)t->s.out_h * (size_t)t->s.out_w, y_image = (size_t)t->s.out_c * plane;
+    gs_product product = {.depth = t->s.in_c, .columns = images * tiles, .at = work->at};
+    for (int o = 0; o < t->s.out_c; o += BLOCK) {
+        product.rows = t->s.out_c - o < BLOCK ? t->s.out_c - o : BLOCK;
         for (size_t place = 0; place < GS_WINOGRAD_PLACES; place++) {
-            product.a = t->u + (place * (size_t)t->out_c + (size_t)o) * (size_t)t->in_c;
+            product.a = t->u + (place * (size_t)t->s.out_c + (size_t)o) * (size_t)t->s.in_c;
             GS_ISA(gs_cpu_product)(&product, work->m + place * p->m, p->row, work->v + place * p->v);
         }
         for (int r = 0; r < product.rows; r++)
@@ -284,7 +284,7 @@ typedef struct row_outputs {
  * not past the plane's end. */
 ALWAYS_INLINE void vector_outputs(const gs_winograd *t, float *y, const row_outputs *where, const float *m,
                                   float bias, gs_vector_int always, const int share) {
-    const size_t out_w = (size_t)t->out_w, width = (size_t)(2 * GS_VECTOR / share);
+    const size_t out_w = (size_t)t->s.out_w, width = (size_t)(2 * GS_VECTOR / share);
     gs_vector out[2][2];
     float line[2][2 * GS_VECTOR];
     tiles_from_places(out, m, NEAR_MATRIX, bias, always);
@@ -308,34 +308,34 @@ ALWAYS_INLINE void vector_outputs(const gs_winograd *t, float *y, const row_outp
  * vector's tiles has its own position in y. */
 ALWAYS_INLINE void outputs_by_tiles(const gs_winograd *t, const tile_grid *p, const memory_parts *work,
                                     float *y, int images, int first, int rows, const int share) {
-    const size_t plane = (size_t)t->out_h * (size_t)t->out_w, y_image = (size_t)t->out_c * plane;
+    const size_t plane = (size_t)t->s.out_h * (size_t)t->s.out_w, y_image = (size_t)t->s.out_c * plane;
     const gs_vector_int always = always_of(t);
     int vectors = (int)(gs_round_up((size_t)images * (size_t)rows * (size_t)p->lanes) / GS_VECTOR), image = 0,
         row = 0, column = 0;
-    gs_product product = {.depth = t->in_c, .at = work->at};
+    gs_product product = {.depth = t->s.in_c, .at = work->at};
     for (int v = 0, some; v < vectors; v += some) {
         int left = vectors - v;
         some = left == 4 ? 2 : left < GS_TILE_VECTORS ? left : GS_TILE_VECTORS; /* 4: 2 + 2, not 3 + 1 */
         row_outputs where[GS_TILE_VECTORS * 4];
         for (int i = 0; i < some * share; i++) {
-            const int r = 2 * (first + row), left = image < images ? t->out_h - r : 0; /* 0: idle lanes */
+            const int r = 2 * (first + row), left = image < images ? t->s.out_h - r : 0; /* 0: idle lanes */
             where[i] =
-                (row_outputs){.at = (size_t)image * y_image + (size_t)r * (size_t)t->out_w + (size_t)column,
+                (row_outputs){.at = (size_t)image * y_image + (size_t)r * (size_t)t->s.out_w + (size_t)column,
                               .end = (size_t)image * y_image + plane,
                               .rows = left < 2 ? left : 2};
-            if (share == 1 && (column += 2 * GS_VECTOR) < t->out_w) continue;
+            if (share == 1 && (column += 2 * GS_VECTOR) < t->s.out_w) continue;
             column = 0;
             if (++row == rows) row = 0, image++;
         }
         product.columns = some * GS_VECTOR;
-        for (int o = 0; o < t->out_c; o += GS_TILE_ROWS) {
-            product.rows = t->out_c - o < GS_TILE_ROWS ? t->out_c - o : GS_TILE_ROWS;
+        for (int o = 0; o < t->s.out_c; o += GS_TILE_ROWS) {
+            product.rows = t->s.out_c - o < GS_TILE_ROWS ? t->s.out_c - o : GS_TILE_ROWS;
             for (int r = 0; r < product.rows; r++)
                 for (int i = 0; i < some * share; i++)
-                    for (size_t k = 0; k < 2 * (size_t)t->out_w; k += CACHE_LINE)
+                    for (size_t k = 0; k < 2 * (size_t)t->s.out_w; k += CACHE_LINE)
                         __builtin_prefetch(y + (size_t)(o + r) * plane + where[i].at + k, 1, 2);
             for (size_t place = 0; place < GS_WINOGRAD_PLACES; place++) {
-                product.a = t->u + (place * (size_t)t->out_c + (size_t)o) * (size_t)t->in_c;
+                product.a = t->u + (place * (size_t)t->s.out_c + (size_t)o) * (size_t)t->s.in_c;
                 GS_ISA(gs_cpu_product)
                 (&product, work->m + place * NEAR_MATRIX, NEAR_ROW,
                  work->v + place * p->v + (size_t)v * GS_VECTOR);
@@ -360,7 +360,7 @@ static void some_tiles(const gs_winograd *t, const tile_grid *p, const memory_pa
         outputs_by_tiles(t, p, work, y, images, first, rows, 4);
     else if (p->share == 2)
         outputs_by_tiles(t, p, work, y, images, first, rows, 2);
-    else if (t->out_w % (2 * GS_VECTOR) == 0)
+    else if (t->s.out_w % (2 * GS_VECTOR) == 0)
         outputs_by_tiles(t, p, work, y, images, first, rows, 1);
     else
         outputs_by_channels(t, p, work, y, images, first, rows);
@@ -372,10 +372,10 @@ void GS_ISA(gs_cpu_winograd)(const gs_winograd *t, float *y, const float *x, siz
     memory_parts work = {.at = (size_t *)(void *)memory, .padded = memory + table_floats(t)};
     work.v = work.padded + padded_floats(&p);
     work.m = work.v + GS_WINOGRAD_PLACES * p.v;
-    for (size_t c = 0; c < (size_t)t->in_c; c++) work.at[c] = c * p.row;
+    for (size_t c = 0; c < (size_t)t->s.in_c; c++) work.at[c] = c * p.row;
     memset(work.padded, 0, padded_floats(&p) * sizeof *work.padded);
 
-    size_t out = (size_t)t->out_c * (size_t)t->out_h * (size_t)t->out_w, some = (size_t)p.images;
+    size_t out = (size_t)t->s.out_c * (size_t)t->s.out_h * (size_t)t->s.out_w, some = (size_t)p.images;
     for (size_t i = 0; i < images; i += some)
         for (int first = 0; first < p.rows; first += p.band)
             some_tiles(t, &p, &work, y + i * out, x + i * x_image, x_image,

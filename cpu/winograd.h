@@ -22,43 +22,17 @@
  * Source: Lavin, Gray, "Fast algorithms for convolutional neural networks" (CVPR 2016). */
 #pragma once
 
+#include "conv2d_order.h"
 #include "cpu/product.h"
 
-/* y[o][r][s] = bias[o] + sum_{c,u,v} x[c][r + u - pad_h][s + v - pad_w] w[o][c][u][v], with relu: max(that, 0); x is 0
- * outside the image, out = in + 2 pad - 2, and u and v are 0, 1, 2. */
+/* y[o][r][s] = bias[o] + sum_{c,u,v} x[c][r + u - pad_h][s + v - pad_w] w[o][c][u][v], with relu: max(that, 0) */
 typedef struct gs_winograd {
-    int in_c, in_h, in_w, out_c, out_h, out_w, pad_h, pad_w;
+    gs_conv2d_sizes s; /* for dx: gs_winograd_back's */
     size_t x_plane;    /* distance between planes of x, in floats */
     const float *u;    /* from `winograd_kernels` */
     const float *bias; /* out_c elements, or NULL */
     bool relu;
 } gs_winograd;
-
-/* dx is itself a convolution of dy, whose planes are dy_plane floats apart, with the kernels rotated by 180 degrees. */
-static inline gs_winograd gs_winograd_dx(const gs_conv2d_sizes *s, size_t dy_plane) {
-    return (gs_winograd){.in_c = s->out_c,
-                         .in_h = s->out_h,
-                         .in_w = s->out_w,
-                         .out_c = s->in_c,
-                         .out_h = s->in_h,
-                         .out_w = s->in_w,
-                         .pad_h = 2 - s->pad_h,
-                         .pad_w = 2 - s->pad_w,
-                         .x_plane = dy_plane};
-}
-
-/* The number of rows of tiles that share a vector. */
-static inline int gs_winograd_share(int tiles) {
-    return 4 * tiles <= GS_VECTOR ? 4 : 2 * tiles <= GS_VECTOR ? 2 : 1;
-}
-
-/* True if this algorithm is faster, that is, if sums are few compared with products, and most lanes are used. */
-static inline bool gs_winograd_pays(const gs_conv2d_sizes *s) {
-    int tiles = (s->out_w + 1) / 2, share = gs_winograd_share(tiles), lanes = GS_VECTOR / share;
-    return s->kernel_h == 3 && s->kernel_w == 3 && s->stride_h == 1 && s->stride_w == 1 && s->pad_h <= 2 &&
-           s->pad_w <= 2 && s->in_c >= 16 && s->out_c >= 16 &&
-           4 * tiles >= 3 * ((tiles + lanes - 1) / lanes * lanes);
-}
 
 enum { GS_WINOGRAD_PLACES = 16 };
 
@@ -86,13 +60,15 @@ void GS_ISA(gs_cpu_winograd)(const gs_winograd *, float *y, const float *x, size
  *
  * The lanes of a vector are channels: both channel counts are multiples of GS_VECTOR. */
 
-/* False with a bias or a fused operator, because these would need another pass over dy. */
-static inline bool gs_winograd_backward_pays(const gs_conv2d_sizes *s, bool bias, const gs_epilogue *e) {
-    return !bias && !e->relu && !e->pool && gs_winograd_pays(s) && s->in_c % GS_VECTOR == 0 &&
-           s->out_c % GS_VECTOR == 0;
-}
+/* The number of floats of memory that gs_cpu_winograd_dw needs, and what to do with it before the first call. */
+size_t GS_ISA(gs_cpu_winograd_dw_memory)(const gs_conv2d_sizes *);
+void GS_ISA(gs_cpu_winograd_dw_begin)(const gs_conv2d_sizes *, float *memory);
 
-/* conv2d_backward (backend.h) without db; the result is added to dw. n > 0; dx may be NULL. */
-gs_status GS_ISA(gs_cpu_winograd_backward)(gs_device *d, float *dx, float *dw, const float *dy,
-                                           const float *x, const float *w, size_t n,
-                                           const gs_conv2d_sizes *s);
+/* du += the products of some images, which are whole blocks (gs_winograd_order) or a chunk's last; du is (16, out_c,
+ * in_c). x is contiguous; image i of dy starts at dy + i dy_image, and its planes are dy_plane floats apart. */
+void GS_ISA(gs_cpu_winograd_dw)(const gs_conv2d_sizes *, float *du, const float *x, const float *dy,
+                                size_t dy_plane, size_t dy_image, size_t images, float *memory);
+
+/* dw for GS_VECTOR pairs of channels (o, c) += the sum of all chunks' du, transformed. A chunk's du is (16, pairs), and
+ * `chunk` floats after the one before it. */
+void GS_ISA(gs_cpu_winograd_dw_finish)(float *dw, const float *du, size_t pairs, size_t chunks, size_t chunk);

@@ -2,42 +2,25 @@
 
 #include <string.h>
 
-/* About CACHED_FLOATS floats of v and n fit in a core's L2 cache; a product needs LEAST_TILES tiles to pay off. */
-enum { CACHED_FLOATS = 128 << 10, LEAST_TILES = 64 };
-
-/* Images whose channels are adjacent, padded with zeros: (blocks of GS_VECTOR channels, height, width, GS_VECTOR). A
- * part has two of them: one for x and one for dy. */
+/* An image whose channels are adjacent, padded with zeros: (blocks of GS_VECTOR channels, height, width, GS_VECTOR) */
 typedef struct beside {
-    int c, plane; /* channels; pixels per channel, without the zeros */
+    gs_channels from;
     size_t width, block;
     uint32_t *place; /* where each pixel goes */
     float *at;
 } beside;
 
+/* The memory of a part. v is (16, tiles, in_c); n is (16, blocks of GS_TILE_ROWS channels, tiles, GS_TILE_ROWS), the
+ * layout in which gs_product reads its matrix. */
 typedef struct dw_work {
     const gs_conv2d_sizes *s;
-    float *dx, *dw;
-    const float *dy, *x;
-    gs_winograd dx_of;              /* dx as a convolution */
-    size_t n, in, out;              /* images; floats per image of x and of dy */
-    size_t some;                    /* images whose dx is computed together, while their dy is cached */
-    size_t v_place, n_place;        /* distance between two of the 16 matrices, in floats */
-    int rows, columns, room, parts; /* tiles in an image, down and across; tiles that v and n have room for */
-    float *scratch, *part_memory;   /* each part's memory starts with its du */
-    size_t scratch_part;
-    int finishing; /* parts of the last pass */
-} dw_work;
-
-/* The contents of a part's memory. du is (16, out_c, in_c); v is (16, tiles, in_c); n is (16, blocks of GS_TILE_ROWS
- * channels, tiles, GS_TILE_ROWS), the layout in which gs_product reads its matrix. */
-typedef struct dw_part {
+    gs_winograd_order order;
+    int rows, columns;             /* tiles in an image, down and across */
+    size_t room, v_place, n_place; /* tiles in a block; distance between two of the 16 matrices, in floats */
     beside x, dy;
-    float *du, *product, *v, *n, *dx_memory;
+    float *product, *v, *n;
     size_t *at; /* where each tile starts in v */
-    int tiles;  /* tiles in v and n */
-} dw_part;
-
-/* ---- a part's memory ---- */
+} dw_work;
 
 /* The next free floats of `memory`, which is NULL if only their number is needed. */
 typedef struct taker {
@@ -51,29 +34,35 @@ static float *take(taker *from, size_t floats) {
     return it;
 }
 
-static beside take_beside(taker *from, int c, int plane, int height, int width) {
-    beside b = {.c = c, .plane = plane, .width = (size_t)width * GS_VECTOR};
+static beside take_beside(taker *from, gs_channels of, int height, int width) {
+    beside b = {.from = of, .width = (size_t)width * GS_VECTOR};
     b.block = (size_t)height * b.width;
-    b.place = (uint32_t *)(void *)take(from, (size_t)plane);
-    b.at = take(from, (size_t)(c / GS_VECTOR) * b.block);
+    b.place = (uint32_t *)(void *)take(from, of.plane);
+    b.at = take(from, of.count / GS_VECTOR * b.block);
     return b;
 }
 
-/* *floats = the total number of floats. */
-static dw_part lay_out(const dw_work *t, float *memory, size_t *floats) {
-    const gs_conv2d_sizes *s = t->s;
-    const size_t in_c = (size_t)s->in_c, out_c = (size_t)s->out_c, room = (size_t)t->room;
-    taker next = {memory, 0};
-    dw_part p = {.du = take(&next, GS_WINOGRAD_PLACES * out_c * in_c)};
-    p.product = take(&next, GS_TILE_ROWS * in_c);
-    p.v = take(&next, GS_WINOGRAD_PLACES * t->v_place);
-    p.n = take(&next, GS_WINOGRAD_PLACES * t->n_place);
-    p.at = (size_t *)(void *)take(&next, room * sizeof(size_t) / sizeof(float));
-    p.x = take_beside(&next, s->in_c, s->in_h * s->in_w, 2 * t->rows + 2, 2 * t->columns + 2);
-    p.dy = take_beside(&next, s->out_c, s->out_h * s->out_w, 2 * t->rows, 2 * t->columns);
-    p.dx_memory = take(&next, t->dx ? GS_ISA(gs_cpu_winograd_memory)(&t->dx_of) : 0);
-    *floats = next.used;
-    return p;
+static dw_work lay_out(const gs_conv2d_sizes *s, size_t dy_plane, taker *next) {
+    const size_t in_c = (size_t)s->in_c, out_c = (size_t)s->out_c, in = (size_t)s->in_h * (size_t)s->in_w;
+    dw_work t = {
+        .s = s, .order = gs_winograd_order_of(s), .rows = (s->out_h + 1) / 2, .columns = (s->out_w + 1) / 2};
+    t.room = (size_t)t.order.images * (size_t)t.order.rows * (size_t)t.columns;
+    t.v_place = t.room * in_c + GS_VECTOR; /* else all 16 might map to the same cache set */
+    t.n_place = t.room * out_c + GS_VECTOR;
+    t.product = take(next, GS_TILE_ROWS * in_c);
+    t.v = take(next, GS_WINOGRAD_PLACES * t.v_place);
+    t.n = take(next, GS_WINOGRAD_PLACES * t.n_place);
+    t.at = (size_t *)(void *)take(next, t.room * sizeof(size_t) / sizeof(float));
+    t.x = take_beside(next, (gs_channels){in_c, in, in}, 2 * t.rows + 2, 2 * t.columns + 2);
+    t.dy = take_beside(next, (gs_channels){out_c, (size_t)(s->out_h * s->out_w), dy_plane}, 2 * t.rows,
+                       2 * t.columns);
+    return t;
+}
+
+size_t GS_ISA(gs_cpu_winograd_dw_memory)(const gs_conv2d_sizes *s) {
+    taker next = {NULL, 0};
+    (void)lay_out(s, 0, &next);
+    return next.used;
 }
 
 /* ---- contiguous channels ---- */
@@ -82,27 +71,6 @@ static void list_places(const beside *b, int height, int width, int pad_h, int p
     for (int h = 0, p = 0; h < height; h++)
         for (int w = 0; w < width; w++, p++)
             b->place[p] = (uint32_t)((size_t)(h + pad_h) * b->width + (size_t)(w + pad_w) * GS_VECTOR);
-}
-
-/* Copy one image. The last pixels are copied together with some of those before them. */
-static void put_beside(const beside *b, const float *from) {
-    const size_t plane = (size_t)b->plane;
-    float *to = b->at;
-    for (int c = 0; c < b->c; c += GS_VECTOR, from += GS_VECTOR * plane, to += b->block) {
-        size_t p = 0;
-        while (p + GS_VECTOR <= plane) {
-            gs_vector v[GS_VECTOR];
-            _Pragma("GCC unroll 16") for (int i = 0; i < GS_VECTOR; i++) v[i] =
-                gs_load(from + (size_t)i * plane + p);
-            gs_transpose(v);
-            _Pragma("GCC unroll 16") for (int i = 0; i < GS_VECTOR; i++)
-                gs_store(to + b->place[p + (size_t)i], v[i]);
-            p += GS_VECTOR;
-            if (p < plane && p + GS_VECTOR > plane) p = plane - GS_VECTOR;
-        }
-        for (; p < plane; p++)
-            for (size_t i = 0; i < GS_VECTOR; i++) to[b->place[p] + i] = from[i * plane + p];
-    }
 }
 
 /* ---- v = B^T d B and n = A dy A^T ---- */
@@ -152,36 +120,32 @@ static void tile_of_dy(float *to, size_t matrix, size_t block, const float *dy, 
     }
 }
 
-static void row_of_tiles(const dw_work *t, dw_part *p, int row) {
-    const size_t in_c = (size_t)t->s->in_c, room = (size_t)t->room, block = room * GS_TILE_ROWS;
-    const float *x = p->x.at + (size_t)(2 * row) * p->x.width,
-                *dy = p->dy.at + (size_t)(2 * row) * p->dy.width;
-    const size_t first = (size_t)p->tiles;
-    for (size_t c = 0; c < in_c; c += GS_VECTOR, x += p->x.block)
+static void row_of_tiles(const dw_work *t, int row, size_t first) {
+    const size_t in_c = (size_t)t->s->in_c, block = t->room * GS_TILE_ROWS;
+    const float *x = t->x.at + (size_t)(2 * row) * t->x.width,
+                *dy = t->dy.at + (size_t)(2 * row) * t->dy.width;
+    for (size_t c = 0; c < in_c; c += GS_VECTOR, x += t->x.block)
         for (size_t i = 0; i < (size_t)t->columns; i++)
-            tile_of_x(p->v + (first + i) * in_c + c, t->v_place, x + i * 2 * GS_VECTOR, p->x.width);
-    for (size_t o = 0; o < (size_t)t->s->out_c; o += GS_VECTOR, dy += p->dy.block) {
-        float *to = p->n + o / GS_TILE_ROWS * block + o % GS_TILE_ROWS + first * GS_TILE_ROWS;
+            tile_of_x(t->v + (first + i) * in_c + c, t->v_place, x + i * 2 * GS_VECTOR, t->x.width);
+    for (size_t o = 0; o < (size_t)t->s->out_c; o += GS_VECTOR, dy += t->dy.block) {
+        float *to = t->n + o / GS_TILE_ROWS * block + o % GS_TILE_ROWS + first * GS_TILE_ROWS;
         for (size_t i = 0; i < (size_t)t->columns; i++)
-            tile_of_dy(to + i * GS_TILE_ROWS, t->n_place, block, dy + i * 2 * GS_VECTOR, p->dy.width);
+            tile_of_dy(to + i * GS_TILE_ROWS, t->n_place, block, dy + i * 2 * GS_VECTOR, t->dy.width);
     }
-    p->tiles += t->columns;
 }
 
 /* ---- du = n v, dw += G^T du G ---- */
 
-static void add_products(const dw_work *t, dw_part *p) {
-    const size_t in_c = (size_t)t->s->in_c, out_c = (size_t)t->s->out_c, room = (size_t)t->room;
-    gs_product product = {.rows = GS_TILE_ROWS, .depth = p->tiles, .columns = t->s->in_c, .at = p->at};
-    float *du = p->du;
+static void add_products(const dw_work *t, float *du, size_t tiles) {
+    const size_t in_c = (size_t)t->s->in_c, out_c = (size_t)t->s->out_c;
+    gs_product product = {.rows = GS_TILE_ROWS, .depth = (int)tiles, .columns = t->s->in_c, .at = t->at};
     for (size_t place = 0; place < GS_WINOGRAD_PLACES; place++)
         for (size_t o = 0; o < out_c; o += GS_TILE_ROWS, du += GS_TILE_ROWS * in_c) {
-            product.a = p->n + place * t->n_place + o * room;
-            GS_ISA(gs_cpu_product)(&product, p->product, in_c, p->v + place * t->v_place);
+            product.a = t->n + place * t->n_place + o * t->room;
+            GS_ISA(gs_cpu_product)(&product, t->product, in_c, t->v + place * t->v_place);
             for (size_t i = 0; i < GS_TILE_ROWS * in_c; i += GS_VECTOR)
-                gs_store(du + i, gs_load(du + i) + gs_load(p->product + i));
+                gs_store(du + i, gs_load(du + i) + gs_load(t->product + i));
         }
-    p->tiles = 0;
 }
 
 ALWAYS_INLINE void by_g(gs_vector *g, int step, gs_vector u0, gs_vector u1, gs_vector u2, gs_vector u3) {
@@ -190,11 +154,14 @@ ALWAYS_INLINE void by_g(gs_vector *g, int step, gs_vector u0, gs_vector u1, gs_v
     g[2 * step] = (u1 + u2) / 2 - u3;
 }
 
-/* dw for GS_VECTOR pairs of channels (o, c) += one part's du, transformed: each pair needs only its own 16 numbers. */
-static void finish_pairs(float *dw, const float *du, size_t pairs) {
+void GS_ISA(gs_cpu_winograd_dw_finish)(float *dw, const float *du, size_t pairs, size_t chunks,
+                                       size_t chunk) {
     gs_vector u[GS_WINOGRAD_PLACES], half[3 * 4], g[9];
     float lanes[9][GS_VECTOR];
-    UNROLL for (size_t place = 0; place < GS_WINOGRAD_PLACES; place++) u[place] = gs_load(du + place * pairs);
+    UNROLL for (size_t place = 0; place < GS_WINOGRAD_PLACES; place++) {
+        u[place] = gs_load(du + place * pairs);
+        for (size_t k = 1; k < chunks; k++) u[place] += gs_load(du + k * chunk + place * pairs);
+    }
     UNROLL for (int j = 0; j < 4; j++) by_g(half + j, 4, u[j], u[4 + j], u[8 + j], u[12 + j]);
     UNROLL for (int k = 0; k < 3; k++)
         by_g(g + 3 * k, 1, half[4 * k], half[4 * k + 1], half[4 * k + 2], half[4 * k + 3]);
@@ -203,78 +170,35 @@ static void finish_pairs(float *dw, const float *du, size_t pairs) {
         for (int k = 0; k < 9; k++) dw[k] += lanes[k][i];
 }
 
-/* ---- the whole gradient ---- */
+/* ---- some images ---- */
 
-static void backward_part(void *context, int part) {
-    const dw_work *t = context;
-    const gs_conv2d_sizes *s = t->s;
-    const gs_range r = gs_cpu_tasks(t->n, part, t->parts);
-    size_t floats;
-    dw_part p = lay_out(t, t->part_memory + t->scratch_part * (size_t)part, &floats);
-    if (!p.du) gs_bug("winograd_dw: no memory"); /* for the analyser: lay_out returns NULL only for NULL */
-    memset(p.du, 0, GS_WINOGRAD_PLACES * (size_t)s->out_c * (size_t)s->in_c * sizeof *p.du);
-    memset(p.x.at, 0, (size_t)(s->in_c / GS_VECTOR) * p.x.block * sizeof *p.x.at);
-    memset(p.dy.at, 0, (size_t)(s->out_c / GS_VECTOR) * p.dy.block * sizeof *p.dy.at);
-    list_places(&p.x, s->in_h, s->in_w, s->pad_h, s->pad_w);
-    list_places(&p.dy, s->out_h, s->out_w, 0, 0);
-    for (size_t i = 0; i < (size_t)t->room; i++) p.at[i] = i * (size_t)s->in_c;
-    for (size_t i = r.begin, done = r.begin; i < r.end; i++) {
-        put_beside(&p.x, t->x + i * t->in);
-        put_beside(&p.dy, t->dy + i * t->out);
-        for (int row = 0; row < t->rows; row++) {
-            if (p.tiles + t->columns > t->room) add_products(t, &p);
-            row_of_tiles(t, &p, row);
+void GS_ISA(gs_cpu_winograd_dw_begin)(const gs_conv2d_sizes *s, float *memory) {
+    taker next = {memory, 0};
+    const dw_work t = lay_out(s, 0, &next);
+    if (!t.x.at || !t.dy.at) return; /* for the analyser: there is memory */
+    memset(t.x.at, 0, t.x.from.count / GS_VECTOR * t.x.block * sizeof *t.x.at);
+    memset(t.dy.at, 0, t.dy.from.count / GS_VECTOR * t.dy.block * sizeof *t.dy.at);
+    list_places(&t.x, s->in_h, s->in_w, s->pad_h, s->pad_w);
+    list_places(&t.dy, s->out_h, s->out_w, 0, 0);
+    for (size_t i = 0; i < t.room; i++) t.at[i] = i * (size_t)s->in_c;
+}
+
+void GS_ISA(gs_cpu_winograd_dw)(const gs_conv2d_sizes *s, float *du, const float *x, const float *dy,
+                                size_t dy_plane, size_t dy_image, size_t images, float *memory) {
+    taker next = {memory, 0};
+    const dw_work t = lay_out(s, dy_plane, &next);
+    size_t tiles = 0;
+    for (size_t i = 0; i < images; i++) {
+        gs_beside(&t.x.from, t.x.at, t.x.block, t.x.place, x + i * gs_conv2d_x(s));
+        gs_beside(&t.dy.from, t.dy.at, t.dy.block, t.dy.place, dy + i * dy_image);
+        for (int row = 0; row < t.rows; row++) {
+            row_of_tiles(&t, row, tiles);
+            tiles += (size_t)t.columns;
+            if (row + 1 < t.rows ? (row + 1) % t.order.rows != 0
+                                 : i + 1 < images && (i + 1) % (size_t)t.order.images != 0)
+                continue;
+            add_products(&t, du, tiles);
+            tiles = 0;
         }
-        if (!t->dx || (i + 1 < r.end && i + 1 - done < t->some)) continue;
-        GS_ISA(gs_cpu_winograd)
-        (&t->dx_of, t->dx + done * t->in, t->dy + done * t->out, t->out, i + 1 - done, p.dx_memory);
-        done = i + 1;
     }
-    if (p.tiles > 0) add_products(t, &p);
-}
-
-/* For some pairs of channels: add the sums of the earlier parts, in order. */
-static void finish_part(void *context, int part) {
-    const dw_work *t = context;
-    const size_t pairs = (size_t)t->s->out_c * (size_t)t->s->in_c, vectors = pairs / GS_VECTOR;
-    const gs_range r = gs_cpu_tasks(vectors, part, t->finishing);
-    for (size_t i = r.begin * GS_VECTOR; i < r.end * GS_VECTOR; i += GS_VECTOR)
-        for (int k = 0; k < t->parts; k++)
-            finish_pairs(t->dw + 9 * i, t->part_memory + t->scratch_part * (size_t)k + i, pairs);
-}
-
-gs_status GS_ISA(gs_cpu_winograd_backward)(gs_device *d, float *dx, float *dw, const float *dy,
-                                           const float *x, const float *w, size_t n,
-                                           const gs_conv2d_sizes *s) {
-    const size_t in_c = (size_t)s->in_c, out_c = (size_t)s->out_c,
-                 positions = (size_t)s->out_h * (size_t)s->out_w;
-    dw_work t = {.s = s,
-                 .dx = dx,
-                 .dw = dw,
-                 .dy = dy,
-                 .x = x,
-                 .dx_of = gs_winograd_dx(s, positions),
-                 .n = n,
-                 .in = in_c * (size_t)(s->in_h * s->in_w),
-                 .out = out_c * positions,
-                 .rows = (s->out_h + 1) / 2,
-                 .columns = (s->out_w + 1) / 2,
-                 .parts = gs_cpu_parts(d, n, 1)};
-    int fit = CACHED_FLOATS / GS_WINOGRAD_PLACES / (s->in_c + s->out_c);
-    if (fit < LEAST_TILES) fit = LEAST_TILES;
-    t.room = fit < t.columns ? t.columns : fit;
-    t.v_place = (size_t)t.room * in_c + GS_VECTOR; /* else all 16 might map to the same cache set */
-    t.n_place = (size_t)t.room * out_c + GS_VECTOR;
-    const bool much = GS_WINOGRAD_PLACES * in_c * out_c > 2 * CACHED_FLOATS; /* u is too large to reread */
-    t.some = much ? n : CACHED_FLOATS / 2 / t.out + 1;
-    const size_t u = dx ? gs_round_up(GS_WINOGRAD_PLACES * out_c * in_c) : 0;
-    lay_out(&t, NULL, &t.scratch_part);
-    GS_TRY(gs_cpu_scratch(d, u + t.scratch_part * (size_t)t.parts, &t.scratch));
-    if (d->dry) return GS_OK;
-    t.part_memory = t.scratch + u;
-    t.dx_of.u = t.scratch;
-    if (dx) GS_ISA(gs_cpu_winograd_kernels)(d, &t.dx_of, t.scratch, w, 9, 9 * in_c, true);
-    gs_pool_run(gs_cpu_of(d)->pool, t.parts, backward_part, &t);
-    t.finishing = gs_cpu_parts(d, in_c * out_c, 1 << 8);
-    return gs_cpu_run(d, t.finishing, finish_part, &t);
 }

@@ -23,7 +23,7 @@ typedef struct kernels_work {
 
 /* Transform the kernels from channel c to `rows` channels, starting at channel `first`. */
 static inline void some_kernels(const kernels_work *k, float *to, int first, int rows, int c) {
-    const size_t matrix = (size_t)k->t->out_c * (size_t)k->t->in_c;
+    const size_t matrix = (size_t)k->t->s.out_c * (size_t)k->t->s.in_c;
     const float *from = k->w + (size_t)first * k->w_out + (size_t)c * k->w_in;
     side g[9] = {{0}}, half[4 * 3], u[GS_WINOGRAD_PLACES];
     for (int r = 0; r < rows; r++, from += k->w_out)
@@ -36,7 +36,7 @@ static inline void some_kernels(const kernels_work *k, float *to, int first, int
 
 static void kernels_part(void *context, int part) {
     const kernels_work *k = context;
-    const int in_c = k->t->in_c, out_c = k->t->out_c, blocks = (out_c + GS_TILE_ROWS - 1) / GS_TILE_ROWS;
+    const int in_c = k->t->s.in_c, out_c = k->t->s.out_c, blocks = (out_c + GS_TILE_ROWS - 1) / GS_TILE_ROWS;
     const int end = (int)((int64_t)blocks * (part + 1) / k->parts) * GS_TILE_ROWS;
     for (int o = (int)((int64_t)blocks * part / k->parts) * GS_TILE_ROWS; o < end; o += GS_TILE_ROWS) {
         float *to = k->to + (size_t)o * (size_t)in_c;
@@ -50,6 +50,6 @@ static void kernels_part(void *context, int part) {
 void GS_ISA(gs_cpu_winograd_kernels)(gs_device *d, const gs_winograd *t, float *to, const float *w,
                                      size_t w_out, size_t w_in, bool turned) {
     kernels_work k = {t, to, w, w_out, w_in, turned, 1};
-    k.parts = gs_cpu_parts(d, (size_t)t->out_c * (size_t)t->in_c, 1 << 8);
+    k.parts = gs_cpu_parts(d, (size_t)t->s.out_c * (size_t)t->s.in_c, 1 << 8);
     gs_pool_run(gs_cpu_of(d)->pool, k.parts, kernels_part, &k);
 }

@@ -141,16 +141,17 @@ typedef struct gs_backend {
     gs_status (*linear_backward)(gs_device *, gs_mem dx, gs_mem dw, gs_mem db, gs_mem dy, gs_mem x, gs_mem w,
                                  size_t n, int in, int out, bool add, const gs_epilogue *then);
 
-    /* linear_* with sums in an order that depends only on `leaves` and `blocks`, for any n, in and out, so that workers
-     * that divide the layer compute the same bits as one worker (parallel/tensor.h). Uses one thread.
+    /* linear_* with the long sums cut into `leaves`, so that workers that divide the layer compute the same bits as one
+     * worker (parallel/tensor.h). Uses one thread.
      *
      * y = x w^T: the sum over the inputs is cut into `leaves` parts, a power of two. Part i begins at input floor(i in
-     * / leaves). Each part is summed in order, and the parts are summed in a binary tree, neighbours first. */
+     * / leaves). Each part is summed as linear_forward would, and the parts are summed in a binary tree, neighbours
+     * first. */
     gs_status (*linear_tree_forward)(gs_device *, gs_mem y, gs_mem x, gs_mem w, size_t n, int in, int out,
                                      int leaves);
     /* dx = dy w: the sum over the outputs is also cut into leaves. The outputs form `blocks` equal consecutive blocks,
      * and a leaf holds its part of each block. With a share, the outputs are one rank's, and the share tells where its
-     * leaves begin. dw (+)= dy^T x and db (+)= sum dy, in the order of the samples. Both are NULL if unsupported. */
+     * leaves begin. dw and db are those of linear_backward. Both are NULL if unsupported. */
     gs_status (*linear_tree_backward)(gs_device *, gs_mem dx, gs_mem dw, gs_mem db, gs_mem dy, gs_mem x,
                                       gs_mem w, size_t n, int in, int out, bool add, int leaves, int blocks,
                                       const gs_share *);
@@ -243,8 +244,7 @@ typedef struct gs_backend {
     /* Scaled dot-product attention for each sample and head (Vaswani et al., "Attention is all you need", NeurIPS
      * 2017): y_i = sum_j p_ij v_j, p_i = softmax_j(s_ij), s_ij = q_i k_j / sqrt(d), over all j, or over j <= i. softmax
      * (n, heads, 2, length) is for backward: first m_i, the largest s_ij, for all i, then l_i = sum_j exp(s_ij - m_i).
-     * (A device may store m_i in a unit of its choice.) Memory grows with length, not with its square: Dao et al.,
-     * "FlashAttention" (NeurIPS 2022). */
+     * Memory grows with length, not with its square: Dao et al., "FlashAttention" (NeurIPS 2022). */
     gs_status (*attention_forward)(gs_device *, gs_mem y, gs_mem softmax, gs_mem x, size_t n,
                                    const gs_attention_sizes *);
     /* dx holds dq, dk and dv, like x: with p_ij = exp(s_ij - m_i) / l_i and ds_ij = p_ij (dy_i v_j - dy_i y_i),

@@ -63,7 +63,8 @@ struct gs_device {
     char name[48];          /* as requested: "cpu", "cl:0.0", "cl:0.0/1of2" */
     char description[160];  /* for people: "AMD EPYC, 2 threads, OpenBLAS SkylakeX" */
     gs_precision precision; /* of products; f32 unless the caller sets another precision */
-    bool fixed_order;       /* for inference: forward gives the same bits for any number of threads */
+    bool fixed_order;       /* each sum's order is the same for any number of threads */
+    bool exact;             /* gs_device_set_exact */
     gs_ledger memory;       /* allocations by kind, recorded by the backend and, on the host, by the worker */
     gs_memory_kind kind;    /* kind of the next allocation (gs_alloc) */
     size_t max_alloc;       /* maximum bytes of one allocation; 0: no limit */
@@ -79,6 +80,10 @@ struct gs_device {
 /* Start a dry run: from now on this device computes nothing. The ledger records allocations as usual, but they use no
  * memory; reads return 0. A run's calls thus show how much memory it would need. Call this before any allocation. */
 void gs_device_set_dry(gs_device *);
+
+/* From now on this device's results have the bits that the plain loops define (cpu/plain/plain.h). It sets fixed_order,
+ * and on a processor without fused multiply-adds software computes them. */
+void gs_device_set_exact(gs_device *);
 
 /* What gs_cpu_choose_kernels decides: an OPENBLAS_CORETYPE that suits this machine better, or NULL. Sets nothing. */
 const char *gs_cpu_better_kernels(const char *chosen, bool avx512);
@@ -126,6 +131,7 @@ static inline void gs_dry_read(void *to, size_t bytes) {
     if (bytes <= GS_DRY_READ) memset(to, 0, bytes);
 }
 void gs_cpu_set_dry(gs_device *);
+void gs_cpu_set_exact(gs_device *);
 
 /* Host memory for data that also exist on a device. A dry run does not touch it and allocates only a little. Free it
  * with free; NULL: out of memory. */

@@ -84,6 +84,16 @@ typedef struct gs_batch_norm_sizes {
     float momentum; /* how far a batch moves the running statistics towards its own */
 } gs_batch_norm_sizes;
 
+/* Sums over a batch are added in blocks, and the blocks' sums in order. A block holds this many images ... */
+static inline size_t gs_batch_norm_block(const gs_batch_norm_sizes *s) {
+    return s->plane < 32 ? 32 : s->plane < 1024 ? 1024 / (size_t)s->plane : 1;
+}
+
+/* ... and this many of layer_norm's n rows: at least 32, and at most 128 blocks. */
+static inline size_t gs_layer_norm_block(size_t n) {
+    return n > 32 * 128 ? (n + 127) / 128 : 32;
+}
+
 /* Attention: x is (n, length, 3, heads, d), the q, k and v of each token; y is (n, length, heads, d); d = width /
  * heads. */
 typedef struct gs_attention_sizes {

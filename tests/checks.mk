@@ -1,8 +1,9 @@
 # Authors' checks besides `make test`: make test-oclgrind | test-asan | test-tsan | test-kill | test-engines | test-net
-# | test-memory | test-layouts | test-install | test-browser | test-portable | test-interop | test-torch | fuzz
-# SECONDS=60 | trials SEED=1 | format | lint | lint-all. tests/README.md describes them.
-.PHONY: test-programs test-oclgrind test-asan test-tsan test-kill trials test-engines test-net test-memory test-layouts \
-        test-install test-browser test-portable test-interop test-torch fuzz fuzzers format lint lint-all
+# | test-memory | test-layouts | test-bits | test-install | test-browser | test-portable | test-interop | test-torch
+# | fuzz SECONDS=60 | trials SEED=1 | format | lint | lint-all. tests/README.md describes them.
+.PHONY: test-programs test-oclgrind test-asan test-tsan test-kill trials test-engines test-net test-memory \
+        test-layouts test-bits test-install test-browser test-portable test-interop test-torch fuzz fuzzers format \
+        lint lint-all
 
 # ---- the program of the tests ----------------------------------------------------------------------------------------
 # Tests call parts of gradsum, such as the one that reads options.
@@ -80,6 +81,11 @@ test-memory: $(B)/gradsum-test
 # One hash: every layout gives the weights of one worker to the bit; 16 other layouts are in `make test`.
 test-layouts: $(B)/gradsum-test $(B)/gradsum
 	GRADSUM_TEST_LAYOUTS=all $(B)/gradsum-test layout_weights
+
+# One hash on every machine: --exact with each instruction set that the machine has, 1 and 2 threads, 1 to 8 workers,
+# against the table golden/bits.txt. The operators are compared bit by bit in `make test`, group bits.
+test-bits: all
+	tests/system/bits.sh $(B)/gradsum
 
 test-install: all
 	tests/system/packages_test.sh

@@ -12,7 +12,8 @@ OPTIMIZE = -O1 -g1
 # Of the instruction sets, build only the best one of this machine and, without instrumentation, the next one: whole
 # trainings take half the time with it (tests/system/sanitize.sh).
 HAS_ISA  = $(shell grep -qw $(1) /proc/cpuinfo && echo $(2))
-ISAS     = $(if $(filter x86_64,$(shell uname -m)),$(or $(call HAS_ISA,avx512vl,v4 v3),$(call HAS_ISA,avx2,v3 base),base),base)
+BEST     = $(or $(call HAS_ISA,avx512vl,v4 v3),$(call HAS_ISA,avx2,v3 base),base)
+ISAS     = $(if $(filter x86_64,$(shell uname -m)),$(BEST),base)
 OTHER    = $(word 2,$(ISAS))
 ifneq ($(OTHER),)
 $(B)/cpu/%_$(OTHER).o: CFLAGS += -fno-sanitize=all

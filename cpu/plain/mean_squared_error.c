@@ -7,13 +7,15 @@ gs_status gs_plain_mean_squared_error_forward(gs_device *d, gs_mem stats_, gs_me
                                               int k) {
     (void)d;
     float(*x)[k] = gs_plain_at(x_), (*t)[k] = gs_plain_at(t_), *stats = gs_plain_at(stats_);
+    float loss[GS_SUM_LANES] = {0};
     for (size_t i = 0; i < n; i++) {
         float sum = 0;
         for (int j = 0; j < k; j++) sum += (x[i][j] - t[i][j]) * (x[i][j] - t[i][j]);
-        stats[GS_STAT_LOSS] += sum / (float)k;
+        loss[i % GS_SUM_LANES] += sum / (float)k;
         stats[GS_STAT_CORRECT] += largest_of(x[i], (size_t)k) == largest_of(t[i], (size_t)k);
         stats[GS_STAT_SAMPLES] += 1;
     }
+    stats[GS_STAT_LOSS] += gs_sum_of_lanes(loss);
     return GS_OK;
 }
 

@@ -1,12 +1,11 @@
+#include "core/functions.h"
 #include "cpu/plain/plain.h"
-
-#include <math.h>
 
 /* y = x / (1 + exp(-x)) */
 gs_status gs_plain_silu_forward(gs_device *d, gs_mem y_, gs_mem x_, size_t count) {
     (void)d;
     float *y = gs_plain_at(y_), *x = gs_plain_at(x_);
-    for (size_t i = 0; i < count; i++) y[i] = x[i] / (1 + expf(-x[i]));
+    for (size_t i = 0; i < count; i++) y[i] = x[i] * gs_logistic_of(x[i]).s;
     return GS_OK;
 }
 
@@ -15,8 +14,8 @@ gs_status gs_plain_silu_backward(gs_device *d, gs_mem dx_, gs_mem dy_, gs_mem x_
     (void)d;
     float *dx = gs_plain_at(dx_), *dy = gs_plain_at(dy_), *x = gs_plain_at(x_);
     for (size_t i = 0; i < count; i++) {
-        float s = 1 / (1 + expf(-x[i]));
-        dx[i] = dy[i] * s * (1 + x[i] * (1 - s));
+        const gs_logistic l = gs_logistic_of(x[i]);
+        dx[i] = dy[i] * (l.s * (1 + x[i] * l.rest));
     }
     return GS_OK;
 }

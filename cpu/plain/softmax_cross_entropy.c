@@ -1,6 +1,6 @@
 #include "cpu/plain/plain.h"
 
-#include <math.h>
+#include "core/functions.h"
 #include "cpu/largest.h"
 
 /* p[i][k] = exp(x[i][k] - max) / sum;  log p[i][k] = x[i][k] - max - log(sum);
@@ -10,19 +10,24 @@ gs_status gs_plain_softmax_cross_entropy_forward(gs_device *d, gs_mem p_, gs_mem
     (void)d;
     float(*p)[classes] = gs_plain_at(p_), (*x)[classes] = gs_plain_at(x_), *stats = gs_plain_at(stats_);
     int32_t *label = gs_plain_at(label_);
+    float loss[GS_SUM_LANES] = {0};
     for (size_t i = 0; i < n; i++) {
-        size_t largest = largest_of(x[i], (size_t)classes);
-        float sum = 0;
-        for (int k = 0; k < classes; k++) sum += p[i][k] = expf(x[i][k] - x[i][largest]);
+        float lane[GS_SUM_LANES] = {0}, rest[GS_SUM_LANES] = {0};
+        const size_t largest = largest_of(x[i], (size_t)classes);
+        for (int k = 0; k < classes; k++) {
+            lane[k % GS_SUM_LANES] += p[i][k] = gs_exp(x[i][k] - x[i][largest]);
+            rest[k % GS_SUM_LANES] += x[i][k] - x[i][largest];
+        }
+        const float sum = gs_sum_of_lanes(lane), all = gs_sum_of_lanes(rest);
         for (int k = 0; k < classes; k++) p[i][k] /= sum;
-        /* cppcheck-suppress invalidFunctionArg; there is at least one class, and the largest x adds 1 */
-        float log_sum = logf(sum), loss = log_sum - (x[i][label[i]] - x[i][largest]), all = 0;
-        for (int k = 0; k < classes; k++) all += log_sum - (x[i][k] - x[i][largest]);
-        if (smoothing > 0) loss = (1 - smoothing) * loss + smoothing * all / (float)classes;
-        stats[GS_STAT_LOSS] += loss;
+        float of_labels =
+            x[i][label[i]] - x[i][largest]; /* the mean of log p + log(sum) over the smoothed labels */
+        if (smoothing > 0) of_labels = (1 - smoothing) * of_labels + smoothing / (float)classes * all;
+        loss[i % GS_SUM_LANES] += gs_log(sum) - of_labels;
         stats[GS_STAT_CORRECT] += largest == (size_t)label[i];
-        stats[GS_STAT_SAMPLES] += 1;
     }
+    stats[GS_STAT_LOSS] += gs_sum_of_lanes(loss);
+    stats[GS_STAT_SAMPLES] += (float)n;
     return GS_OK;
 }
 
@@ -34,7 +39,6 @@ gs_status gs_plain_softmax_cross_entropy_backward(gs_device *d, gs_mem dx_, gs_m
     int32_t *label = gs_plain_at(label_);
     for (size_t i = 0; i < n; i++)
         for (int k = 0; k < classes; k++)
-            dx[i][k] =
-                p[i][k] - ((1 - smoothing) * (k == label[i] ? 1.0f : 0.0f) + smoothing / (float)classes);
+            dx[i][k] = p[i][k] - ((k == label[i] ? 1 - smoothing : 0) + smoothing / (float)classes);
     return GS_OK;
 }

@@ -1,12 +1,11 @@
+#include "core/functions.h"
 #include "cpu/plain/plain.h"
-
-#include <math.h>
 
 /* y = tanh(x) */
 gs_status gs_plain_tanh_forward(gs_device *d, gs_mem y_, gs_mem x_, size_t count) {
     (void)d;
     float *y = gs_plain_at(y_), *x = gs_plain_at(x_);
-    for (size_t i = 0; i < count; i++) y[i] = tanhf(x[i]);
+    for (size_t i = 0; i < count; i++) y[i] = gs_tanh_of(x[i]);
     return GS_OK;
 }
 

@@ -6,6 +6,7 @@
 #ifdef __x86_64__
 #include <immintrin.h>
 #endif
+#include "core/functions.h"
 #include "core/philox.h"
 
 /* Resize to `full` pixels and crop the middle. A half pixel is rounded to even, as in Python. */
@@ -29,7 +30,7 @@ gs_view gs_view_resized(int width, int height, int size, uint64_t seed, uint64_t
         uint32_t word[4]; /* from the upper half of the counters; augment.c uses the lower half */
         gs_philox(seed, stream, 1ull << 63 | (uint64_t)sample << 4 | attempt, word);
         const double area = (double)width * height * (0.08 + 0.92 * (double)gs_uniform(word[0])),
-                     ratio = exp(log(4.0 / 3) * (2 * (double)gs_uniform(word[1]) - 1));
+                     ratio = (double)gs_exp(0.287682072f * (2 * gs_uniform(word[1]) - 1)); /* ln(4/3) */
         const double w = rint(sqrt(area * ratio)), h = rint(sqrt(area / ratio));
         if (w < 1 || h < 1 || w > width || h > height) continue;
         const int left = gs_random_below(word[2], width - (int)w + 1),

@@ -3,6 +3,7 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include "core/functions.h"
 #include "core/philox.h"
 #include "layer/make.h"
 
@@ -150,7 +151,7 @@ int gs_sample(const gs_sampling *s, const float *x, int count, uint64_t text, ui
         for (int i = 0; i < count; i++) {
             const uint32_t order = order_of(x[i]);
             if (order < limit || (order == limit && --equal < 0)) continue;
-            const double weight = exp(((double)x[i] - (double)x[best]) / (double)s->temperature);
+            const double weight = (double)gs_exp((x[i] - x[best]) / s->temperature);
             if (round == 0)
                 all += weight;
             else if ((sum += weight) > target)
@@ -192,9 +193,10 @@ static gs_status run(gs_generator *g) {
         for (size_t i = 0; i < tokens; i++)
             g->x[t * tokens + i] = (float)g->window[t * g->context + g->past + i];
     GS_TRY(d->ops->write(d, g->input, g->x, g->texts * tokens * sizeof *g->x));
+    const bool fixed_order = d->fixed_order;
     d->fixed_order = true;
     const gs_status status = gs_model_forward(g->model, &pass, g->input, &y);
-    d->fixed_order = false;
+    d->fixed_order = fixed_order;
     GS_TRY(status);
     for (size_t t = 0; t < g->texts; t++)
         GS_TRY(d->ops->read(d, g->logits + t * outputs, gs_at(y, ((t + 1) * tokens - 1) * outputs),

@@ -23,10 +23,7 @@ static gs_status column_forward(gs_layer *l, const gs_pass *pass, gs_mem x, gs_m
     const gs_param *w = gs_layer_weight(l), *b = &l->param[1];
     size_t n;
     GS_TRY(gather_x(l, pass, &x, &n));
-    if (!l->shard->group->leaves)
-        return ops->linear_forward(l->device, *y, x, w->w, b->w, n, l->in.c, l->out.c, &l->epilogue);
-    GS_TRY(ops->linear_tree_forward(l->device, *y, x, w->w, n, l->in.c, l->out.c, 1));
-    return b->w.base ? ops->positions_forward(l->device, *y, *y, b->w, n, (size_t)l->out.c) : GS_OK;
+    return ops->linear_forward(l->device, *y, x, w->w, b->w, n, l->in.c, l->out.c, &l->epilogue);
 }
 
 /* y = x w^T + b; dw = dy^T x and db = sum of dy need no sum over ranks; dx = dy w, summed over all ranks' outputs. */
@@ -69,9 +66,6 @@ static gs_status row_backward(gs_layer *l, const gs_pass *pass, gs_mem dy, gs_me
     const gs_param *w = &l->param[0], *b = &l->param[1];
     const size_t n = gs_layer_tokens(l, pass);
     GS_TRY(gs_sequence_gather_dy(l, pass, &dy));
-    if (l->shard->group->leaves)
-        return ops->linear_tree_backward(l->device, *dx, w->dw, b->dw, dy, l->x, w->w, n, l->in.c, l->out.c,
-                                         !pass->fresh, 1, 1, NULL);
     return ops->linear_backward(l->device, *dx, w->dw, b->dw, dy, l->x, w->w, n, l->in.c, l->out.c,
                                 !pass->fresh, NULL);
 }

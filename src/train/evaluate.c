@@ -51,10 +51,11 @@ static gs_status forward_block(gs_worker *w, const gs_dataset *set, size_t block
     const size_t first = block * w->eval_block;
     *pass = (gs_pass){.n = gs_smaller(set->count - first, w->eval_block), .training = false};
     GS_TRY(gs_worker_load_range(w, set, first, pass->n));
+    const bool fixed_order = w->device->fixed_order;
     w->device->fixed_order = true;
     gs_status status = has_stage(w) ? w->strategy->score(w, pass, scored)
                                     : gs_model_forward(w->model, pass, w->input.x, logits);
-    w->device->fixed_order = false;
+    w->device->fixed_order = fixed_order;
     return status;
 }
 

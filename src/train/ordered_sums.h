@@ -1,11 +1,11 @@
-/* --exact: bitwise equal weights for 1, 2, 4 and 8 workers.
+/* --exact: bitwise equal weights for 1, 2, 4 and 8 workers, on any processor.
  *
  * Floating-point addition is not associative: (a + b) + c and a + (b + c) round differently. N workers therefore
  * compute the bits of one worker only if the order of additions is the same for every N. Two things fix this order:
  *
- * 1. The global batch is cut into 8 virtual shards. The gradient of each is computed alone, by operators that see the
- *    same samples in the same shapes, on one CPU thread (splitting a product over threads also changes the order of its
- *    sums). An empty shard adds zeros. Counts and loss are stored in the same array.
+ * 1. The global batch is cut into 8 virtual shards. The gradient of each is computed alone, by operators whose plain
+ *    loop (cpu/plain/plain.h) defines the order of each sum, for any instruction set and any number of threads. An
+ *    empty shard adds zeros. Counts and loss are stored in the same array.
  * 2. The 8 gradients are the leaves of one fixed binary tree:
  *
  *        leaf             0     1     2     3     4     5     6     7
@@ -75,7 +75,7 @@ bool gs_ordered_sums_add(const gs_ordered_sums *, size_t at, size_t count, int k
 /* The same for a range of the worker's gradients, stored at `here` on its device. */
 gs_status gs_ordered_sums_add_here(struct gs_worker *, gs_mem here, size_t at, size_t count, int k);
 
-/* GS_E_USAGE: --exact is set, but with these settings bits may depend on the number of workers. */
+/* GS_E_USAGE: --exact is set, and a device is no cpu. */
 gs_status gs_exact_check(const struct gs_settings *);
 
 /* Add the levels of the tree above the workers' leaves. x holds `count` floats from each of `workers` workers, in rank

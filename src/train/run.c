@@ -1,6 +1,7 @@
 /* A run in this process: its devices and connections, its workers as threads, and what happens before and after. */
 #include "comm/inject/inject.h"
 #include "core/clock.h"
+#include "core/usable.h"
 #include "data/text_set.h"
 #include "persist/snapshots.h"
 #include "persist/checkpoint.h"

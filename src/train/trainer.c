@@ -277,9 +277,10 @@ static gs_status predict(gs_run_worker *me) {
         gs_mem y;
         GS_TRY(
             w->device->ops->write(w->device, w->input.x, t->from + first * in, pass.n * in * sizeof(float)));
+        const bool fixed_order = w->device->fixed_order;
         w->device->fixed_order = true;
         const gs_status status = gs_model_forward(w->model, &pass, w->input.x, &y);
-        w->device->fixed_order = false;
+        w->device->fixed_order = fixed_order;
         GS_TRY(status);
         GS_TRY(w->device->ops->read(w->device, t->to + first * out, y, pass.n * out * sizeof(float)));
     }

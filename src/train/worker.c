@@ -14,8 +14,7 @@
 #include <stdlib.h>
 
 int gs_worker_threads(const gs_settings *s, int local) {
-    if (s->exact) return 1;
-    if (s->threads > 0) return s->threads;
+    if (s->threads > 0 || s->exact) return s->threads > 0 ? s->threads : 1;
     const gs_rendezvous *p = s->processes;
     int threads = gs_cpu_cores() / (local * (p && p->size > 0 && !p->own_cpus ? p->size : 1));
     return threads > 0 ? threads : 1;
@@ -144,6 +143,7 @@ static gs_status create(gs_worker *w, const char *device, int threads) {
     GS_TRY(gs_find_scheme(s, &w->scheme)); /* gs_sync_allreduce by default */
     GS_TRY(gs_device_open(device, threads, &w->device));
     if (s->dry_run) gs_device_set_dry(w->device);
+    if (s->exact) gs_device_set_exact(w->device);
     w->device->precision = s->precision;
     w->device->no_fusion = s->digest != NULL;
     w->device->offload = w->train_set ? s->offload : 0;

@@ -1,10 +1,10 @@
-/* gelu, gelu's tanh approximation, silu, and the exponential function that they use (cpu/exp.h): accuracy over the
- * whole range of floats, and identical bits on cpu and OpenCL. */
+/* gelu, gelu's tanh approximation, silu, the exponential function and the logarithm (cl/functions.clh): accuracy over
+ * the whole range of floats, and identical bits on cpu and OpenCL. */
 #include "tests/support/on_devices.h"
 
 #include <float.h>
 #include <math.h>
-#include "cpu/exp.h"
+#include "core/functions.h"
 
 enum { BLOCK = 1 << 15 };
 
@@ -142,6 +142,18 @@ TEST(exponential) {
         }
     assert_true(isnan(gs_exp(NAN)) && isnan(gs_exp(-NAN)) && isnan(gs_exp(float_of(0x7f800001))));
     assert_true(gs_exp(INFINITY) > FLT_MAX && gs_exp(-INFINITY) == 0);
+}
+
+TEST(logarithm) {
+    for (uint32_t next = 1; next < GS_INFINITY; next += 4051) {
+        const float x = float_of(next), y = gs_log(x);
+        const double want = log((double)x);
+        if (!(ulps_off((double)y, want, want) <= 1))
+            fail_msg("log(%a) is %a, wanted %a", (double)x, (double)y, want);
+    }
+    assert_true(gs_log(1) == 0 && gs_log(0) < -FLT_MAX && gs_log(-0.0f) < -FLT_MAX &&
+                gs_log(INFINITY) > FLT_MAX);
+    assert_true(isnan(gs_log(-1)) && isnan(gs_log(-INFINITY)) && isnan(gs_log(NAN)) && isnan(gs_log(-NAN)));
 }
 
 #define OF(i)                                                                                                \

@@ -232,7 +232,7 @@ TEST(tables_fit_80_columns) {
 TEST(layouts_are_listed) {
     assert_prints(0, "\"measured_sent_bytes\":", "layout --model softmax --workers 2 --run --json");
     assert_prints(0, "s need more than the 3 MB of --max-memory",
-                  "layout --model 'flatten, linear 100, relu, linear 10' --workers 2 --threads 1 "
+                  "layout --model 'flatten, linear 80, relu, linear 10' --workers 2 --threads 1 "
                   "--max-memory 3");
     assert_prints(1, "no layout of 2 workers fits --max-memory 1; the smallest needs ",
                   "layout --model softmax --workers 2 --max-memory 1");

@@ -150,7 +150,6 @@ TEST(what_has_other_bits_is_refused) {
         {"--devices cpu,cpu --layout dp2 --accumulate 8", "each of the 2 workers has 4; wanted at most 4"},
         {"--devices cpu,cpu --layout dp2,zero2 --accumulate 8", "wanted at most 4"},
         {"--devices cpu,cpu --layout pp2 --accumulate 2", "as many as --micro-batches says"},
-        {"--devices cpu,cpu --layout dp2 --threads 2", "splitting products over threads changes their bits"},
         {"--devices cpu,cpu --layout dp2 --sync ring", "does not work with --sync ring"},
         {"--devices cpu,cpu --layout dp2 --wire f16", "does not work with --wire f16"},
         {"--devices cpu,cpu --layout dp2 --bucket 10", "does not work with --bucket"},

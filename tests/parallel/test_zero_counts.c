@@ -30,7 +30,7 @@ TEST(memory_falls) {
     enum { WORKERS = 4, PARAMS = 4 * (784 + 784 * 38 + 38) + 7850 };
     gs_settings s = gs_test_settings("cpu,cpu,cpu,cpu");
     s = gs_test_with(s, "--model 'flatten, linear 38, relu, linear 784, relu, linear 38, relu, linear 784, "
-                        "linear 10' --optimizer adam --lr 0.001 --batch 4 --steps 2");
+                        "linear 10' --optimizer adam --lr 0.001 --batch 4 --steps 2 --tests 0");
     gs_result whole, divided;
     const double all = measure(s, 0, &whole), p = (double)whole.params * sizeof(float), n = WORKERS;
     assert_true(whole.params > 100000 && whole.params < PARAMS);

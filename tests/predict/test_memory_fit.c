@@ -129,7 +129,7 @@ TEST(what_does_not_fit_is_refused_or_made_to_fit) {
 /* Dividing a virtual shard into more passes would change the bits of --exact. */
 TEST(exact_runs_keep_their_bits) {
     char why[300];
-    gs_settings s = gs_test_settings("cpu,cpu --model 'flatten, linear 100, relu, linear 100, relu, linear "
+    gs_settings s = gs_test_settings("cpu,cpu --model 'flatten, linear 140, relu, linear 100, relu, linear "
                                      "10' --batch 512 --exact --threads 1");
     const gs_settings chosen = fitted(s, (int)(most_with(&s) / 1e6), why, sizeof why);
     if (chosen.micro_batch != 0) fail_msg("chosen: %s", why);

@@ -9,8 +9,8 @@ kind=$1 program=$2
 # Runs of 20 steps use a tenth of the samples, but still make 20 steps.
 export GRADSUM_TEST_TENTH=1
 
-# The kernels of cpu/ are instrumented for the best instruction set of this machine. The groups that test kernels use it,
-# and test all shapes; whole trainings use the other one (tests/flags.mk).
+# The kernels of cpu/ are instrumented for the best instruction set of this machine. The groups that test kernels use
+# it, and test all shapes; whole trainings use the other one (tests/flags.mk).
 other=$(GRADSUM_ISA=none "${program%-test}" devices 2>&1 | sed 's/.* //')
 
 # Each group of tests runs in a separate process, four at a time: many of them mostly wait. Prints the whole output of a

@@ -35,8 +35,6 @@ TEST(exact_cuts_micro_batches_alike) {
 TEST(exact_refuses_what_it_cannot_hold) {
     assert_prints(2, "there are 3 workers; wanted 1, 2, 4 or 8", "train --exact --devices cpu,cpu,cpu");
     assert_prints(2, "there are 3 workers; wanted 1, 2, 4 or 8", "launch -n 3 -- train --exact");
-    assert_prints(2, "--threads 2: splitting products over threads changes their bits",
-                  "train --exact --threads 2");
     assert_prints(2, "device 'cl:0.0': only cpu", "train --exact --devices cpu,cl:0.0");
 }
 

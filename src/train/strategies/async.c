@@ -21,13 +21,13 @@
  */
 #include "comm/device.h"
 #include "core/clock.h"
+#include "core/functions.h"
 #include "core/jobs.h"
 #include "train/diverged.h"
 #include "train/strategy.h"
 #include "train/strategies/clocks.h"
 #include "train/timeline.h"
 
-#include <math.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -147,6 +147,11 @@ static float *sum_of_given(server *s) {
     return sum;
 }
 
+/* m^s with the same bits everywhere, unlike powf */
+static float power(float m, float s) {
+    return s == 1 ? m : gs_exp(s * gs_log(m));
+}
+
 /* Update the weights once. The gradient of a share s of the global batch makes a share s of a step. The gradient is
  * divided by the size of the whole batch, weight decay is multiplied by s, and the velocity decays by m^s, so that N
  * shares decay it as much as one step. With the learning rate below, a gradient g moves the weights, in the end, as far
@@ -165,7 +170,7 @@ static gs_status apply(server *s, size_t step) {
     float share = stats[GS_STAT_SAMPLES] / (float)rows;
     for (int i = 0; i < GS_STATS; i++) s->stats[i] += stats[i];
     if (!(share > 0)) return GS_OK; /* an empty part changes nothing */
-    float momentum = powf(m, share);
+    float momentum = power(m, share);
     float rate = m < 1 ? (1 - momentum) / (1 - m) : share;
     float lr = gs_lr_of_step(&w->rates, s->before + step);
     const gs_mem behind = gs_at(s->weights, s->params);
@@ -194,7 +199,7 @@ static gs_status read_expected(server *s, size_t step, bool later, float *data) 
     const float m = s->worker->optimizer->momentum;
     GS_TRY(ops->read(s->device, data, s->weights, s->saved * sizeof *data));
     if (!later || s->clocks.bound == 0 || !(m < 1)) return GS_OK;
-    float q = powf(m, 1 / (float)s->clocks.workers);
+    float q = power(m, 1 / (float)s->clocks.workers);
     float far = gs_lr_of_step(&s->worker->rates, s->before + step) * (q - m) / (1 - m);
     void *velocity;
     GS_TRY(ops->map(s->device, s->velocity, s->params * sizeof(float), &velocity));

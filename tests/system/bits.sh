@@ -1,0 +1,49 @@
+#!/usr/bin/env bash
+# bits.sh PROGRAM [record]: `train --exact` gives one SHA-256 of the weights for a command, on every machine. Repeats
+# each run of tests/golden/bits.txt in every way that this machine offers, and compares its hash with the table.
+# "record" prints a new table.
+set -euo pipefail
+here=$(dirname "$(realpath "$0")")
+program=$(realpath "$1") table=$here/../golden/bits.txt
+folder=$(mktemp -d)
+trap 'rm -rf "$folder"' EXIT
+export GRADSUM_CACHE=$folder/cache
+failed=0 count=0
+
+# hash OPTIONS: of the weights after a run
+hash() {
+    rm -f "$folder/weights"
+    # shellcheck disable=SC2086
+    "$program" ${launch-} train --exact --tests 0 $1 --save "$folder/weights" >"$folder/output" 2>&1 ||
+        { cat "$folder/output"; echo "bits.sh: failed: $1" >&2; return 1; }
+    sha256sum <"$folder/weights" | cut -c 1-64
+}
+
+if [ "${2-}" = record ]; then
+    sed -n 's/^[^ ]* //p' "$table" | while read -r options; do echo "$(hash "$options") $options"; done
+    exit
+fi
+
+# way NAME OPTIONS: one more way to run it
+way() {
+    local found
+    found=$(hash "$options $2") || { failed=1; return; }
+    count=$((count + 1))
+    [ "$found" = "$wanted" ] && return
+    echo "bits: $options: $1: ${found:0:8}, wanted ${wanted:0:8}"
+    failed=1
+}
+
+while read -r wanted options; do
+    for isa in v4 v3 baseline; do
+        GRADSUM_ISA=$isa "$program" devices >/dev/null 2>&1 || continue
+        GRADSUM_ISA=$isa way "GRADSUM_ISA=$isa" "--devices cpu"
+    done
+    OPENBLAS_CORETYPE=Prescott way "OPENBLAS_CORETYPE=Prescott" "--devices cpu"
+    way "2 threads" "--devices cpu --threads 2"
+    way "2 workers" "--devices cpu,cpu"
+    way "8 workers" "--devices cpu,cpu,cpu,cpu,cpu,cpu,cpu,cpu"
+    GRADSUM_TRANSPORT=shm launch="launch -n 2 --" way "2 processes" ""
+done <"$table"
+[ $failed = 0 ] && echo "bits: $count runs have the hashes of $(wc -l <"$table") rows"
+exit $failed
