@@ -1,19 +1,5 @@
 #include "cpu/plain/plain.h"
 
-#include <math.h>
-
-/* sum_k a[k a_step] b[k b_step], k < terms, in the order that all kernels keep: each block of 256 terms is a chain of
- * fused multiply-adds, and the blocks are added in order. */
-static float product(const float *a, size_t a_step, const float *b, size_t b_step, size_t terms) {
-    float sum = 0;
-    for (size_t first = 0; first < terms; first += 256) {
-        float s = 0;
-        for (size_t k = first; k < terms && k < first + 256; k++) s = fmaf(a[k * a_step], b[k * b_step], s);
-        sum = first == 0 ? s : sum + s;
-    }
-    return sum;
-}
-
 /* y[i][o] = sum_k x[i][k] w[o][k] + b[o] */
 gs_status gs_plain_linear_forward(gs_device *d, gs_mem y_, gs_mem x_, gs_mem w_, gs_mem b_, size_t n, int in,
                                   int out, const gs_epilogue *then) {
@@ -22,7 +8,7 @@ gs_status gs_plain_linear_forward(gs_device *d, gs_mem y_, gs_mem x_, gs_mem w_,
     *b = gs_plain_at(b_);
     for (size_t i = 0; i < n; i++)
         for (int o = 0; o < out; o++) {
-            const float sum = product(x[i], 1, w[o], 1, (size_t)in);
+            const float sum = gs_plain_product(x[i], 1, w[o], 1, (size_t)in);
             y[i][o] = b ? sum + b[o] : sum;
         }
     return GS_OK;
@@ -36,10 +22,10 @@ gs_status gs_plain_linear_backward(gs_device *d, gs_mem dx_, gs_mem dw_, gs_mem 
     float(*dx)[in] = gs_plain_at(dx_), (*dw)[in] = gs_plain_at(dw_), *db = gs_plain_at(db_);
     const float *dy = gs_plain_at(dy_), *x = gs_plain_at(x_), *w = gs_plain_at(w_);
     for (size_t i = 0; i < n && dx; i++)
-        for (size_t k = 0; k < i_; k++) dx[i][k] = product(dy + i * o_, 1, w + k, i_, o_);
+        for (size_t k = 0; k < i_; k++) dx[i][k] = gs_plain_product(dy + i * o_, 1, w + k, i_, o_);
     for (size_t o = 0; o < o_; o++) {
         for (size_t k = 0; k < i_; k++) {
-            const float sum = product(dy + o, o_, x + k, i_, n);
+            const float sum = gs_plain_product(dy + o, o_, x + k, i_, n);
             dw[o][k] = add ? dw[o][k] + sum : sum;
         }
         float sum = 0;

@@ -9,9 +9,9 @@ training            18059
 src/comm            10614
 src/cli              9966
 src/explain          1992
-cpu+cl              17030
+cpu+cl              17016
 the-rest-of-src     20682
-src+cpu+cl          78343
+src+cpu+cl          78329
 tests               42852
 lessons             47804
 '
