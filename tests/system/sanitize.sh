@@ -11,7 +11,9 @@ export GRADSUM_TEST_TENTH=1
 
 # The kernels of cpu/ are instrumented for the best instruction set of this machine. The groups that test kernels use
 # it, and test all shapes; whole trainings use the other one (tests/flags.mk).
-other=$(GRADSUM_ISA=none "${program%-test}" devices 2>&1 | sed 's/.* //')
+sets=$(GRADSUM_ISA=none "${program%-test}" devices 2>&1 || true) # "... of this machine and build: v4, v3"
+other=${sets##* }
+[[ $other =~ ^(v4|v3|baseline)$ ]] || { echo "sanitize.sh: there is no instruction set in: $sets" >&2; exit 1; }
 
 # Each group of tests runs in a separate process, four at a time: many of them mostly wait. Prints the whole output of a
 # failing group, and the summary of the others.
