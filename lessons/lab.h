@@ -90,11 +90,32 @@ gs_status lab_run_broken(int ranks, int works, gs_status (*body)(gs_comm *, void
 gs_status lab_broken(bool first);
 gs_status lab_passed_on(gs_status, const char *call);
 
+/* Like lab_run_ranks, with comms that count. lab_calls_of returns what this rank has called since it last asked. */
+typedef struct lab_calls {
+    size_t calls, bytes; /* collectives and sent messages, and the bytes of their arrays */
+    double ring;         /* bytes sent, if each collective uses the algorithm that sends least */
+} lab_calls;
+gs_status lab_run_counted(int ranks, gs_status (*body)(gs_comm *, void *context), void *context);
+lab_calls lab_calls_of(const gs_comm *);
+
 /* Waits for all ranks of lab_run_ranks. Fails if another rank has failed, whose message lab_run_ranks then reports. */
 gs_status lab_meet(gs_comm *);
 
 /* The largest difference between the weights of two runs of the same model; infinite if any weight is NaN. */
 double lab_largest_difference(const gs_result *, const gs_result *);
+
+/* A short training run: one thread for each worker, and a timeout of LAB_WAIT. */
+gs_settings lab_short_run(const char *model, const char *devices, int batch, int steps);
+
+/* Trains with `a` and with `b`: the largest difference between their weights, and the buckets of b (may be NULL). */
+gs_status lab_train_both(const gs_settings *a, const gs_settings *b, double *difference, int *buckets);
+
+/* Appends to a text in an array of `size` bytes, as far as it fits. */
+__attribute__((format(printf, 3, 4))) void lab_append(char *text, size_t size, const char *format, ...);
+
+/* Trains with the student's operators, then with the library's, and fails if any weight differs by more than `near`.
+ * The library's operators stay installed. */
+gs_status lab_compare_training(const gs_settings *, double near);
 
 /* Numbers for a message, at most the first 12: "3 5 -1 0.5". Each thread can use four results at the same time. */
 const char *lab_floats(const float *x, size_t count);

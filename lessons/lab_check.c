@@ -3,9 +3,11 @@
 
 #include <math.h>
 #include <pthread.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include "train/train.h"
 
 /* ---- cases that no student has seen ---- */
 
@@ -155,14 +157,14 @@ static gs_status broken_recv(gs_comm *c, const gs_envelope *e, void *data, size_
     return unbroken[c->rank].ops->recv(c, e, data, bytes);
 }
 
-typedef struct broken_run {
-    int works;
+typedef struct watched_run {
+    int works; /* of lab_run_broken */
     gs_status (*body)(gs_comm *, void *);
     void *context;
-} broken_run;
+} watched_run;
 
 static gs_status run_broken(gs_comm *c, void *context) {
-    const broken_run *run = context;
+    const watched_run *run = context;
     gs_transport ops = *(unbroken[c->rank].ops = c->ops);
     unbroken[c->rank].works = run->works;
     ops.collective = broken_collective;
@@ -184,8 +186,54 @@ static gs_status run_broken(gs_comm *c, void *context) {
 }
 
 gs_status lab_run_broken(int ranks, int works, gs_status (*body)(gs_comm *, void *), void *context) {
-    broken_run run = {works, body, context};
+    watched_run run = {works, body, context};
     return lab_run_ranks(ranks, run_broken, &run);
+}
+
+/* ---- calls that are counted ---- */
+
+static const gs_transport *uncounted[LAB_RANKS]; /* each rank changes only its own */
+static lab_calls calls[LAB_RANKS];
+
+static gs_status counted_collective(gs_comm *c, const gs_call *call, const void *in, void *out) {
+    const size_t bytes = call->count * gs_type_size(call->type);
+    const double n = c->size;
+    calls[c->rank].calls++;
+    calls[c->rank].bytes += bytes;
+    calls[c->rank].ring += (double)bytes * (call->operation == GS_REDUCE_SCATTER ? (n - 1) / n
+                                            : call->operation == GS_ALL_GATHER   ? n - 1
+                                            : call->operation == GS_ALL_REDUCE   ? 2 * (n - 1) / n
+                                                                                 : 1);
+    return uncounted[c->rank]->collective(c, call, in, out);
+}
+
+static gs_status counted_send(gs_comm *c, const gs_envelope *e, const void *data, size_t bytes) {
+    calls[c->rank].calls++;
+    calls[c->rank].bytes += bytes;
+    calls[c->rank].ring += (double)bytes;
+    return uncounted[c->rank]->send(c, e, data, bytes);
+}
+
+lab_calls lab_calls_of(const gs_comm *c) {
+    const lab_calls made = calls[c->rank];
+    calls[c->rank] = (lab_calls){0};
+    return made;
+}
+
+static gs_status run_counted(gs_comm *c, void *context) {
+    const watched_run *run = context;
+    gs_transport counting = *(uncounted[c->rank] = c->ops);
+    counting.collective = counted_collective;
+    counting.send = counted_send;
+    gs_comm mine = *c;
+    mine.ops = &counting;
+    lab_calls_of(c);
+    return run->body(&mine, run->context);
+}
+
+gs_status lab_run_counted(int ranks, gs_status (*body)(gs_comm *, void *), void *context) {
+    watched_run run = {0, body, context};
+    return lab_run_ranks(ranks, run_counted, &run);
 }
 
 /* ---- training ---- */
@@ -200,6 +248,45 @@ double lab_largest_difference(const gs_result *a, const gs_result *b) {
     return largest;
 }
 
+gs_settings lab_short_run(const char *model, const char *devices, int batch, int steps) {
+    gs_settings s = gs_settings_default();
+    s.model = model;
+    s.devices = devices;
+    s.batch = batch;
+    s.steps = steps;
+    s.threads = 1;
+    s.timeout = LAB_WAIT;
+    return s;
+}
+
+gs_status lab_train_both(const gs_settings *a, const gs_settings *b, double *difference, int *buckets) {
+    gs_result ra = {0}, rb = {0};
+    gs_status status = gs_train(a, NULL, &ra);
+    if (status == GS_OK) status = gs_train(b, NULL, &rb);
+    if (status == GS_OK) *difference = lab_largest_difference(&ra, &rb);
+    if (buckets) *buckets = rb.overlap.buckets;
+    gs_result_free(&ra);
+    gs_result_free(&rb);
+    return status;
+}
+
+gs_status lab_compare_training(const gs_settings *s, double near) {
+    gs_result yours = {0}, ours = {0};
+    gs_status status = gs_train(s, NULL, &yours);
+    gs_backend_replace(NULL);
+    if (status == GS_OK) status = gs_train(s, NULL, &ours);
+    const double difference = lab_largest_difference(&yours, &ours);
+    if (status == GS_OK && !(difference <= near))
+        status = gs_fail(
+            GS_E_DIFFER,
+            "%d steps of training on %s: a weight differs by %g from the library's result; at most %g "
+            "is allowed",
+            (int)s->steps, s->devices, difference, near);
+    gs_result_free(&yours);
+    gs_result_free(&ours);
+    return status;
+}
+
 /* ---- messages ---- */
 
 static _Atomic(const char *) hint = ""; /* atomic, because ranks are threads */
@@ -212,16 +299,23 @@ const char *lab_hint_of_failure(void) {
     return hint;
 }
 
+void lab_append(char *text, size_t size, const char *format, ...) {
+    const size_t used = strlen(text);
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(text + used, size - used, format, arguments);
+    va_end(arguments);
+}
+
 const char *lab_floats(const float *x, size_t count) {
     enum { SHOWN = 12 };
     static _Thread_local char results[4][SHOWN * 16 + 8];
     static _Thread_local int next;
     char *text = results[next++ % 4];
-    size_t used = 0;
     text[0] = '\0';
     for (size_t i = 0; i < count && i < SHOWN; i++)
-        used += (size_t)snprintf(text + used, sizeof *results - used, "%s%.6g", i > 0 ? " " : "", x[i]);
-    if (count > SHOWN) snprintf(text + used, sizeof *results - used, " ...");
+        lab_append(text, sizeof *results, "%s%.6g", i > 0 ? " " : "", x[i]);
+    if (count > SHOWN) lab_append(text, sizeof *results, " ...");
     return text;
 }
 

@@ -28,6 +28,13 @@ typedef struct lab_half {
 /* Checks 2 to 8 ranks; fails with the smallest failing case. A process may run only one such check at a time. */
 gs_status lab_check_half(const lab_half *);
 
+/* Defines the check `name` of a lab_half. */
+#define LAB_CHECK_HALF(name, ...)                                                                            \
+    static gs_status name(void) {                                                                            \
+        return lab_check_half(&(const lab_half){__VA_ARGS__});                                               \
+    }                                                                                                        \
+    _Static_assert(LAB_WHOLE > 0, "so that a semicolon follows")
+
 /* Checks that `cost` equals the cost of `wanted`, on each rank, for 2 to 9 ranks and small arrays. */
 gs_status lab_check_cost(gs_sync_cost (*cost)(int ranks, int rank, const gs_sync_array *),
                          const gs_sync_scheme *wanted);

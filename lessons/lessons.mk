@@ -10,6 +10,8 @@
 #     make lab-07                 grade lessons/07-*/lab.c and build its program; LAB=FILE: another file; JSON=1: for
 #                                 scripts
 #     make labs                   all of them; SOLUTIONS=1: the solutions
+#     make mine                   all that is solved, in one trainer, which trains (mine.sh); EXACT=1: with --exact;
+#                                 MINE=DIR: labs from DIR/07/lab.c, where there is such a file
 #     make test-labs              what must hold for all labs (tests/lessons/labs.sh)
 #     make handout OUT=DIR        the students' copy: no solutions, no answers; what gives them away as objects
 #                                 (sealed.list), for FOR="x86_64 aarch64". OPEN=1: with all source
@@ -32,10 +34,7 @@ endif
 in-one-file: $(B)/in-one-file $(B)/fashion-mnist-small
 	@echo "now: $(B)/in-one-file $(B)/fashion-mnist-small lenet 3 ring"
 
-# $(1) "lessons/x.c" or, where a handout has that sealed, $(2) its object
-source_or_sealed = $(or $(wildcard $(1)),$(SEALED)/$(2))
-
-$(B)/in-one-file: $(call source_or_sealed,lessons/in-one-file/train.c,lessons/in-one-file/train.o) | packages
+$(B)/in-one-file: lessons/in-one-file/train.c | packages
 	@mkdir -p $(@D)
 	@echo "CC   $<"
 	@$(CC) -std=c11 -Wstrict-prototypes -Wmissing-prototypes $(FLAGS) $(CFLAGS) -o $@ $< -lm -lpthread $(LDFLAGS)
@@ -49,8 +48,8 @@ $(B)/gradsum-test: | $(B)/in-one-file $(B)/fashion-mnist-small # tests/train/tes
 #     make lessons-html           build/lessons-html: open its index.html
 #     make slides                 build/slides: a lecture for each lesson
 .PHONY: lessons-html slides
-lessons-html: $(B)/pages
-	@rm -rf $(B)/lessons-html && $(B)/pages site . $(B)/lessons-html
+lessons-html: $(B)/pages $(B)/gradsum
+	@rm -rf $(B)/lessons-html && $(B)/pages site . $(B)/lessons-html $(B)/gradsum
 slides: $(B)/pages
 	@rm -rf $(B)/slides && $(B)/pages slides . $(B)/slides
 
@@ -65,6 +64,8 @@ lab_number = $(firstword $(subst -, ,$(1)))
 LABS       = $(foreach l,$(LESSONS),$(call lab_number,$(l)))
 # The file that a student writes: lab.cl where there is one, and then lab.c is a part of the lab as given.
 lab_file   = $(if $(wildcard lessons/$(1)/lab.cl),cl,c)
+# $(1) "lessons/x.c" or, where a handout has that sealed, $(2) its object: for the experiments in lab.mk
+source_or_sealed = $(or $(wildcard $(1)),$(SEALED)/$(2))
 # A lab's own settings, if it has any: LAB_05_WITH = other sources that its check needs
 -include $(wildcard lessons/*/lab.mk)
 
@@ -229,6 +230,22 @@ labs: $(LABS:%=$(B)/lessons/%/grade)
 	   $(if $(JSON),--json,&& echo);) } \
 	   $(if $(JSON),,| awk '{ print; fflush() } \
 	       /^  total / { split($$2, t, "/"); p += t[1]; of += t[2] } END { print "all labs " p "/" of }')
+
+# ---- a trainer of one's own ------------------------------------------------------------------------------------------
+# Lab 2's products shall be chains of fused multiply-adds, as the library's are. Else the weights have other bits.
+MINE_FMA  = -ffp-contract=fast -fno-tree-vectorize $(if $(shell grep -m 1 -ow fma /proc/cpuinfo),-mfma)
+# $$1 the source, $$2 the object, $$3 the lesson
+MINE_CC   = case $$3 in 02-*) f="$(MINE_FMA)";; *) f=;; esac; \
+            $(COMPILE_C) -MF /dev/null -Ilessons -Ilessons/$$3 $$f -c -o "$$2" "$$1"
+# $$1 the program, the others the labs' objects
+MINE_LINK = o=$$1; shift; $(CC) $(FLAGS) -Wl,--wrap=gs_backend_replace -Wl,--wrap=gs_cl_open -o "$$o" "$$@" \
+            $(B)/lessons/mine.o $(MINE_OBJ) $(B)/libgradsum.a $(PKG_LIBS) $(LDFLAGS)
+MINE_OBJ  = $(addprefix $(B)/lessons/,main.o lab_loads.o) $(LAB_CHECK) $(filter-out $(B)/src/cli/main.o,$(OBJ_CLI))
+$(B)/lessons/mine.o: EXTRA = -Ilessons -DMINE_KERNELS='"$(abspath $(B))/mine/cl"'
+.PHONY: mine
+mine: $(LABS:%=$(B)/lessons/%/grade) $(B)/lessons/mine.o $(MINE_OBJ) $(B)/gradsum
+	@COMPILE='$(MINE_CC)' LINK='$(MINE_LINK)' lessons/mine.sh $(B) '$(MINE)' '$(EXACT)'
+-include $(B)/lessons/mine.d
 
 ifneq ($(wildcard lessons/handout.sh),)
 # Solutions, labs as handed out, wrong answers, and what the grader must contain, two at a time. LABS_ONLY="06 07" looks

@@ -2,7 +2,7 @@
 #include "lab.h"
 #include "tasks.h"
 
-/* Every device "cpu" that is opened after this uses the table as it is edited here. */
+/* Every device "cpu" that opens after this uses the edited table. */
 static void edit(gs_backend *table) {
     table->relu_forward = relu_forward;
 }

@@ -39,7 +39,7 @@ static void pass_accuracy(lab_wire *w, void *arguments) {
     LAB_RESULT(w, a->accuracy);
 }
 
-/* y and x may be one array, and then are one in the hand-in too. The check looks at what has become of x. */
+/* y and x may be one array, here and in the hand-in. x travels back, because the check looks for changes. */
 typedef struct relu_call {
     gs_mem y, x;
     size_t count;
@@ -61,15 +61,9 @@ static void pass_relu(lab_wire *w, void *arguments) {
 
 #ifdef LAB_HAND_IN
 
-static void call_mean(void *arguments) {
-    mean_call *a = arguments;
-    lab_mean_gradient(a->count, a->dw0, a->samples0, a->dw1, a->samples1, a->mean);
-}
-
-static void call_accuracy(void *arguments) {
-    accuracy_call *a = arguments;
-    a->accuracy = lab_accuracy(a->logits, a->labels, a->n, a->classes);
-}
+LAB_CALLER(call_mean, mean_call,
+           lab_mean_gradient(a->count, a->dw0, a->samples0, a->dw1, a->samples1, a->mean))
+LAB_CALLER(call_accuracy, accuracy_call, a->accuracy = lab_accuracy(a->logits, a->labels, a->n, a->classes))
 
 static void call_relu(void *arguments) {
     static gs_device cpu = {.name = "cpu"};
@@ -81,14 +75,11 @@ static void call_relu(void *arguments) {
 
 void lab_mean_gradient(size_t count, const float *dw0, double samples0, const float *dw1, double samples1,
                        float *mean) {
-    mean_call a = {count, dw0, dw1, samples0, samples1, mean};
-    lab_remote(MEAN_GRADIENT, &a);
+    lab_remote(MEAN_GRADIENT, &(mean_call){count, dw0, dw1, samples0, samples1, mean});
 }
 
 double lab_accuracy(const float *logits, const int32_t *labels, size_t n, int classes) {
-    accuracy_call a = {logits, labels, n, classes, 0};
-    lab_remote(ACCURACY, &a);
-    return a.accuracy;
+    LAB_ASK(ACCURACY, accuracy_call, accuracy, logits, labels, n, classes, 0);
 }
 
 gs_status relu_forward(gs_device *d, gs_mem y, gs_mem x, size_t count) {

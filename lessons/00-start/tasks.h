@@ -17,10 +17,10 @@ void lab_mean_gradient(size_t count, const float *dw0, double samples0, const fl
                        float *mean);
 
 /* Task 0.2. logits is (n, classes): row i holds the network's output for sample i, and the class with the largest
- * number is its answer (the first of them, if several are largest). Returns the share of the n samples, 0 .. 1, whose
+ * number is its answer (the first, if several are largest). Returns the share of the n samples, 0 .. 1, whose
  * answer is labels[i]; 0 if n is 0. */
 double lab_accuracy(const float *logits, const int32_t *labels, size_t n, int classes);
 
-/* Task 0.3. An operator of the backend; its contract is in src/backend.h. given.c puts it into the running framework:
- * all devices "cpu" of build/lessons/00/gradsum have it. */
+/* Task 0.3. An operator of the backend; its contract is in src/backend.h. given.c puts it into the running framework,
+ * so every device "cpu" of build/lessons/00/gradsum uses it. */
 gs_status relu_forward(gs_device *d, gs_mem y, gs_mem x, size_t count);

@@ -1,38 +1,37 @@
-/* The checks of lesson 1. What the functions say is compared with runs that are played through here, sample by sample,
- * on a clock that is only a number: no formula, and nothing to measure. */
+/* The checks of lesson 1. They compare the functions' results with runs simulated sample by sample, on a virtual clock:
+ * without a formula, and without measuring. */
 #include <math.h>
 #include "tasks.h"
 #include "lab.h"
 
-/* ---- the reference: a run, played through ---- */
+/* ---- the reference: a simulated run ---- */
 
-enum { PIECES = 20000, PLACES = 4, MOST_WORKERS = 16 };
+enum { STEPS = 20000, SLOTS = 4, MOST_WORKERS = 16 };
 
 typedef struct played {
     double rate, waits; /* samples/s of all workers, share of the time that a worker waits */
 } played;
 
-/* Pieces of one sample. A disk brings one after the other, each to the worker whose turn it is, while that one has a
- * place free; a worker computes a piece when it is there and the one before is done. */
+/* A step computes one sample. A disk loads sample after sample for its workers alternately, as long as the worker has a
+ * free slot; a worker starts a sample when it is loaded and the one before is done. */
 static played play(double loader, double step, int workers, bool shared) {
-    static double done[MOST_WORKERS]
-                      [PLACES]; /* when worker w was done with its piece i, in place i % PLACES */
+    static double done[MOST_WORKERS][SLOTS]; /* when worker w had finished its sample i: slot i % SLOTS */
     double disk[MOST_WORKERS] = {0}, waited = 0, end = 0;
     for (int w = 0; w < workers; w++)
-        for (int i = 0; i < PLACES; i++) done[w][i] = 0;
-    for (int i = 0; i < PIECES; i++)
+        for (int i = 0; i < SLOTS; i++) done[w][i] = 0;
+    for (int i = 0; i < STEPS; i++)
         for (int w = 0; w < workers; w++) {
-            double *mine = &disk[shared ? 0 : w], before = done[w][(i + PLACES - 1) % PLACES];
-            *mine = fmax(*mine, done[w][i % PLACES]) + 1 / loader;
+            double *mine = &disk[shared ? 0 : w], before = done[w][(i + SLOTS - 1) % SLOTS];
+            *mine = fmax(*mine, done[w][i % SLOTS]) + 1 / loader;
             double start = fmax(*mine, before);
             waited += start - before;
-            done[w][i % PLACES] = start + 1 / step;
+            done[w][i % SLOTS] = start + 1 / step;
             end = fmax(end, start + 1 / step);
         }
-    return (played){(double)workers * PIECES / end, waited / (workers * end)};
+    return (played){(double)workers * STEPS / end, waited / (workers * end)};
 }
 
-/* What happens once at the beginning is in the played run, but not in a prediction. */
+/* The simulated run includes its start; a prediction does not. */
 static const double TOLERANCE = 2e-3;
 
 static bool close_to(double got, double wanted, double scale) {
@@ -46,7 +45,7 @@ typedef struct speed {
     double loader, step;
 } speed;
 
-/* Case i: some that are worth looking at, then drawn ones, from 10 to 10,000 samples a second. */
+/* Case i: chosen ones, then drawn ones, from 10 to 10,000 samples/s. */
 enum { GIVEN = 9, SPEEDS = GIVEN + 5 };
 static speed speed_of(int i) {
     static const speed given[GIVEN] = {
@@ -65,8 +64,8 @@ static gs_status check_1_1(void) {
         double waits = -1, rate = lab_together(s.loader, s.step, &waits);
         played real = play(s.loader, s.step, 1, true);
         LAB_CHECK(close_to(rate, real.rate, real.rate),
-                  "loader %g samples/s, step %g: together they make %.5g samples/s, got %.5g", s.loader,
-                  s.step, real.rate, rate);
+                  "loader %g samples/s, step %g: together %.5g samples/s, got %.5g", s.loader, s.step,
+                  real.rate, rate);
         LAB_CHECK(
             close_to(waits, real.waits, 1),
             "loader %g samples/s, step %g: the step waits %.1f %% of the time (as a share: %.3f), got %.3f",
@@ -75,12 +74,12 @@ static gs_status check_1_1(void) {
     return GS_OK;
 }
 
-/* 1000 pieces of work, of which `serial` go one after the other */
+/* 1000 units of work; `serial` of them cannot be divided. */
 static gs_status check_amdahl(int serial, int workers) {
     double time = serial + (1000.0 - serial) / workers;
     double got = lab_amdahl(serial / 1000.0, workers);
     LAB_CHECK(fabs(got - 1000 / time) <= 1e-9 * workers,
-              "serial share %g, %d worker%s: the time falls from 1000 to %.6g, that is %.6g times as "
+              "serial share %g, %d worker%s: the time falls from 1000 to %.6g, so they are %.6g times as "
               "fast, got %.6g",
               serial / 1000.0, workers, workers == 1 ? "" : "s", time, 1000 / time, got);
     return GS_OK;
@@ -120,10 +119,9 @@ static gs_status check_disks(disk_case c) {
     for (int shared = 1; shared >= 0; shared--) {
         int wanted = shared ? c.shared : c.own;
         int got = lab_data_bound_from(c.loader, c.step, shared);
-        LAB_CHECK(got == wanted,
-                  "loader %g samples/s, step %g, %s: somebody waits from %d worker%s on%s, got %d", c.loader,
-                  c.step, shared ? "one disk for all" : "a disk for each", wanted, gs_s(wanted),
-                  wanted == 0 ? " (that is: never)" : "", got);
+        LAB_CHECK(got == wanted, "loader %g samples/s, step %g, %s: some wait from %d worker%s on%s, got %d",
+                  c.loader, c.step, shared ? "one disk for all" : "a disk for each", wanted, gs_s(wanted),
+                  wanted == 0 ? " (0: never)" : "", got);
     }
     return GS_OK;
 }
@@ -135,7 +133,7 @@ static gs_status check_1_4(void) {
         {1, 1024, 1, 1},  {INFINITY, 30, 0, 0}, {1e6, 15625, 65, 0},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) GS_TRY(check_disks(cases[i]));
-    /* in quarters of a sample, so that nothing is rounded; every second disk brings exactly enough for some workers */
+    /* in quarters of a sample, which round exactly; every second disk supplies exactly enough for some workers */
     for (size_t i = 0; i < 40; i += 2) {
         size_t step = 1 + lab_pick(DRAWN_DISKS, i, 400), loader = 1 + lab_pick(DRAWN_DISKS, i + 1, 4000);
         if (i % 4 == 0) loader = step * (1 + loader / 40);
@@ -145,7 +143,7 @@ static gs_status check_1_4(void) {
     return GS_OK;
 }
 
-/* Seconds of a step over `batch` samples; the parts are dealt out one by one. */
+/* Seconds of a step over `batch` samples, which are dealt out one by one. */
 static double step_seconds(size_t batch, int workers, double step, double sum_seconds) {
     size_t longest = 0, part[MOST_WORKERS] = {0};
     for (size_t i = 0; i < batch; i++) {
@@ -170,7 +168,7 @@ static gs_status check_crossover(double step, int workers, double samples) {
 }
 
 static gs_status check_1_5(void) {
-    /* powers of two and quarters, so that nothing is rounded and "less" means less */
+    /* powers of two and quarters round exactly, so "less" means less */
     static const double samples[] = {0, 0.5, 1, 1.5, 2, 7, 7.25, 64, 100, 333};
     const double step = 1024;
     for (int workers = 2; workers <= MOST_WORKERS; workers += workers < 5 ? 1 : 3)
@@ -191,15 +189,15 @@ const char *const lab_may_call[] = {NULL};
 
 const lab_task lab_tasks[] = {
     {"1.1", "a loader and a step at the same time", 2, check_1_1,
-     "The step computes for rate / step of each second; what does it do for the rest?"},
+     "The step computes for rate / step of each second. What does it do in the rest?"},
     {"1.2", "Amdahl's law", 2, check_1_2,
      "time = the serial share + the rest / workers; the speed-up is 1 / time."},
     {"1.3", "speed-up by data", 2, check_1_3,
-     "With one disk for all, the sum of what the workers consume is limited. Compare with what ONE worker "
-     "really achieves, which a slow disk limits too."},
-    {"1.4", "from how many workers on somebody waits", 2, check_1_4,
+     "One disk for all limits the sum of what the workers consume. Compare with the rate that ONE worker "
+     "really reaches: a slow disk limits it too."},
+    {"1.4", "from how many workers on some of them wait", 2, check_1_4,
      "n workers of one disk wait if n x step is above loader; equal is not above."},
     {"1.5", "the batch from which several workers win", 2, check_1_5,
-     "The longest part has ceil(B / workers) samples. Equal times are no gain yet."},
+     "The largest part has ceil(B / workers) samples. Equal times are no gain yet."},
     {0},
 };

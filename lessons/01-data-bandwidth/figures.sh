@@ -71,42 +71,33 @@ wanted disks && {
 } > "$here/figure-disks.txt"
 
 wanted curves || exit 0
-command -v gnuplot > /dev/null || { echo "figures.sh: no gnuplot (Debian: gnuplot-nox), so no curves"; exit 0; }
-gnuplot << PLOT
-set terminal svg size 640,400 font "sans-serif,13" background "white"
-set style line 1 lc rgb "#0072B2" lw 2 pt 7 ps 0.6
-set style line 2 lc rgb "#D55E00" lw 2 pt 5 ps 0.6
-set style line 3 lc rgb "#009E73" lw 2 pt 9 ps 0.7
-set style line 4 lc rgb "#666666" lw 1 dt 2
-set grid lc rgb "#dddddd"
-set key left top
-
-set output "$here/figure-throttle.svg"
-set xlabel "loader, MB/s"
-set ylabel "samples/s"
-set y2label "% of the time waiting"
-set y2range [0:100]
-set y2tics
-set ytics nomirror
-set yrange [0:*]
-set key center right
-plot "$here/figure-throttle.txt" using 1:4 with points ls 1 title "measured, samples/s", \
-     "" using 1:5 with lines ls 4 title "min(loader, step)", \
-     "" using 1:6 axes x1y2 with points ls 2 title "measured, waiting", \
-     "" using 1:7 axes x1y2 with lines ls 4 dt 3 title "1 - min(loader, step) / step"
-
-set output "$here/figure-crossover.svg"
-unset y2label
-unset y2tics
-set ytics mirror
-set logscale xy 2
-set yrange [*:*]
-set xtics 4,2,512
-set format y "%.0f"
-set xlabel "global batch"
-set ylabel "samples/s"
-set key right bottom
-plot "$here/figure-crossover.txt" using 1:2 with linespoints ls 1 title "1 worker", \
-     "" using 1:3 with linespoints ls 3 title "2 workers, threads", \
-     "" using 1:4 with linespoints ls 2 title "2 workers, processes over Gloo"
-PLOT
+step=$(awk '$1 ~ /^[0-9]/ && $3 > most { most = $3 } END { print most / 100 }' "$here/figure-throttle.txt")
+share() { awk -v c="$1" -v of="$2" '$1 ~ /^[0-9]/ { print $1, $c / of }' "$here/figure-throttle.txt"; }
+awk -f lessons/curves.awk > "$here/figure-throttle.svg" << END
+set x loader, MB/s
+set y %
+set y_min 0
+= dots samples/s, of the step's: measured
+$(share 4 "$step")
+= line min(loader, step)
+$(share 5 "$step")
+= dots of the time waiting: measured
+$(share 6 1)
+= dash 1 - min(loader, step) / step
+$(share 7 1)
+END
+awk -f lessons/curves.awk > "$here/figure-crossover.svg" << END
+set x global batch
+set y samples/s
+set x_log 1
+set y_log 1
+set x_ticks 4 8 16 32 64 128 256 512
+set y_ticks 16000 32000 64000
+set y_min 16000
+= both 1 worker
+from $here/figure-crossover.txt 1 2
+= both 2 workers, processes over Gloo
+from $here/figure-crossover.txt 1 4
+= both 2 workers, threads
+from $here/figure-crossover.txt 1 3
+END

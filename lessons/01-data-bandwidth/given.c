@@ -1,5 +1,5 @@
-/* Lab 1, as given: takes the place of src/predict/profile_verdict.c of the open source, so that `gradsum profile`
- * prints what the student's functions predict below the measurement. */
+/* Lab 1, as given: replaces src/predict/profile_verdict.c of the open source, so that `gradsum profile` prints the
+ * student's predictions below the measurement. */
 #include <stdio.h>
 #include "lab.h"
 #include "predict/profile.h"
@@ -21,6 +21,6 @@ void gs_profile_verdict(const gs_profile *p, char *text, size_t size) {
              "speed-up with workers    1      2      4      8\n"
              "a disk for each     %s\n"
              "one disk for all    %s\n"
-             "With one disk somebody waits from %d worker%s on (0: never).",
+             "With one disk some wait from %d worker%s on (0: never).",
              rate, 100 * waits, own, one, from, gs_s(from));
 }

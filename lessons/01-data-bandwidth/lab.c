@@ -1,17 +1,11 @@
-/* Lesson 1: what bounds a run, and when do more workers help? The blanks are marked "task 1.1" to "task 1.5"; tasks.h
- * says what each function must do.
- *
- *     make lab-01                                                     builds and grades this file
- *     build/lessons/01/gradsum profile --model lenet --throttle 5     your predictions beside the measurement
- */
+/* Lab 1: what limits a run, and when more workers help. See README.md, and tasks.h for what each function must do. */
 #include "tasks.h"
 
 #include <math.h>
 #include "lab.h"
 
 double lab_together(double loader, double step, double *waits) {
-    /* task 1.1: two things happen at the same time, and the slower one sets the pace. Set *waits, return
-     * samples a second. */
+    /* task 1.1: both happen at the same time, and the slower one sets the pace. Set *waits, return samples/s. */
     (void)loader, (void)step;
     *waits = 0;
     lab_blank("1.1");
@@ -20,7 +14,7 @@ double lab_together(double loader, double step, double *waits) {
 }
 
 double lab_amdahl(double serial, int workers) {
-    /* task 1.2: the time of one worker is 1; what is the time of `workers`? Return the ratio. */
+    /* task 1.2: one worker takes time 1. Return 1 divided by the time of `workers`. */
     (void)serial, (void)workers;
     lab_blank("1.2");
     return 0;
@@ -28,7 +22,7 @@ double lab_amdahl(double serial, int workers) {
 }
 
 double lab_speed_up(double loader, double step, int workers, bool shared) {
-    /* task 1.3: what do `workers` compute in a second, what does one? Return the ratio. */
+    /* task 1.3: the samples/s of `workers`, divided by those of one worker. */
     (void)loader, (void)step, (void)workers, (void)shared;
     lab_blank("1.3");
     return 0;
@@ -36,8 +30,8 @@ double lab_speed_up(double loader, double step, int workers, bool shared) {
 }
 
 int lab_data_bound_from(double loader, double step, bool shared) {
-    /* task 1.4: look for the smallest number of workers that need MORE than is supplied. Think of a disk that is
-     * too slow for one, of one that is never too slow, and of one that supplies exactly enough for 4. */
+    /* task 1.4: find the smallest number of workers that need MORE than the disk supplies. Think of a disk that is
+     * too slow for one worker, of one that is never too slow, and of one that supplies exactly enough for 4. */
     (void)loader, (void)step, (void)shared;
     lab_blank("1.4");
     return 0;
@@ -45,8 +39,8 @@ int lab_data_bound_from(double loader, double step, bool shared) {
 }
 
 size_t lab_crossover(double step, int workers, double sum_seconds) {
-    /* task 1.5: write the time of a step of one worker and of `workers`, for a batch of B; then look for the
-     * smallest B. It may be in the millions. */
+    /* task 1.5: write the time of a step of one worker and of `workers`, for a batch of B; then find the smallest
+     * B. It may be in the millions. */
     (void)step, (void)workers, (void)sum_seconds;
     lab_blank("1.5");
     return 0;

@@ -32,61 +32,33 @@ static void pass(lab_wire *w, void *arguments) {
 
 #ifdef LAB_HAND_IN
 
-static void call_together(void *arguments) {
-    prediction *a = arguments;
-    a->result = lab_together(a->loader, a->step, a->waits);
-}
-
-static void call_amdahl(void *arguments) {
-    prediction *a = arguments;
-    a->result = lab_amdahl(a->serial, a->workers);
-}
-
-static void call_speed_up(void *arguments) {
-    prediction *a = arguments;
-    a->result = lab_speed_up(a->loader, a->step, a->workers, a->shared);
-}
-
-static void call_data_bound_from(void *arguments) {
-    prediction *a = arguments;
-    a->from = lab_data_bound_from(a->loader, a->step, a->shared);
-}
-
-static void call_crossover(void *arguments) {
-    prediction *a = arguments;
-    a->batch = lab_crossover(a->step, a->workers, a->sum_seconds);
-}
+LAB_CALLER(call_together, prediction, a->result = lab_together(a->loader, a->step, a->waits))
+LAB_CALLER(call_amdahl, prediction, a->result = lab_amdahl(a->serial, a->workers))
+LAB_CALLER(call_speed_up, prediction, a->result = lab_speed_up(a->loader, a->step, a->workers, a->shared))
+LAB_CALLER(call_data_bound_from, prediction, a->from = lab_data_bound_from(a->loader, a->step, a->shared))
+LAB_CALLER(call_crossover, prediction, a->batch = lab_crossover(a->step, a->workers, a->sum_seconds))
 
 #else
 
 double lab_together(double loader, double step, double *waits) {
-    prediction a = {.loader = loader, .step = step, .waits = waits};
-    lab_remote(TOGETHER, &a);
-    return a.result;
+    LAB_ASK(TOGETHER, prediction, result, .loader = loader, .step = step, .waits = waits);
 }
 
 double lab_amdahl(double serial, int workers) {
-    prediction a = {.serial = serial, .workers = workers};
-    lab_remote(AMDAHL, &a);
-    return a.result;
+    LAB_ASK(AMDAHL, prediction, result, .serial = serial, .workers = workers);
 }
 
 double lab_speed_up(double loader, double step, int workers, bool shared) {
-    prediction a = {.loader = loader, .step = step, .workers = workers, .shared = shared};
-    lab_remote(SPEED_UP, &a);
-    return a.result;
+    LAB_ASK(SPEED_UP, prediction, result, .loader = loader, .step = step, .workers = workers,
+            .shared = shared);
 }
 
 int lab_data_bound_from(double loader, double step, bool shared) {
-    prediction a = {.loader = loader, .step = step, .shared = shared};
-    lab_remote(DATA_BOUND_FROM, &a);
-    return a.from;
+    LAB_ASK(DATA_BOUND_FROM, prediction, from, .loader = loader, .step = step, .shared = shared);
 }
 
 size_t lab_crossover(double step, int workers, double sum_seconds) {
-    prediction a = {.step = step, .workers = workers, .sum_seconds = sum_seconds};
-    lab_remote(CROSSOVER, &a);
-    return a.batch;
+    LAB_ASK(CROSSOVER, prediction, batch, .step = step, .workers = workers, .sum_seconds = sum_seconds);
 }
 #endif
 

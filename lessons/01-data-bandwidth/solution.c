@@ -1,17 +1,11 @@
-/* Lesson 1: what bounds a run, and when do more workers help? The blanks are marked "task 1.1" to "task 1.5"; tasks.h
- * says what each function must do.
- *
- *     make lab-01                                                     builds and grades this file
- *     build/lessons/01/gradsum profile --model lenet --throttle 5     your predictions beside the measurement
- */
+/* Lab 1: what limits a run, and when more workers help. See README.md, and tasks.h for what each function must do. */
 #include "tasks.h"
 
 #include <math.h>
 #include "lab.h"
 
 double lab_together(double loader, double step, double *waits) {
-    /* task 1.1: two things happen at the same time, and the slower one sets the pace. Set *waits, return
-     * samples a second. */
+    /* task 1.1: both happen at the same time, and the slower one sets the pace. Set *waits, return samples/s. */
     double rate = loader < step ? loader : step;
     *waits = 1 - rate / step; /* of each second it computes rate / step */
     return rate;
@@ -19,13 +13,13 @@ double lab_together(double loader, double step, double *waits) {
 }
 
 double lab_amdahl(double serial, int workers) {
-    /* task 1.2: the time of one worker is 1; what is the time of `workers`? Return the ratio. */
+    /* task 1.2: one worker takes time 1. Return 1 divided by the time of `workers`. */
     return 1 / (serial + (1 - serial) / workers);
     /* end of task 1.2 */
 }
 
 double lab_speed_up(double loader, double step, int workers, bool shared) {
-    /* task 1.3: what do `workers` compute in a second, what does one? Return the ratio. */
+    /* task 1.3: the samples/s of `workers`, divided by those of one worker. */
     double one = fmin(loader, step);
     double all = shared ? fmin(loader, workers * step) : workers * one;
     return all / one;
@@ -33,8 +27,8 @@ double lab_speed_up(double loader, double step, int workers, bool shared) {
 }
 
 int lab_data_bound_from(double loader, double step, bool shared) {
-    /* task 1.4: look for the smallest number of workers that need MORE than is supplied. Think of a disk that is
-     * too slow for one, of one that is never too slow, and of one that supplies exactly enough for 4. */
+    /* task 1.4: find the smallest number of workers that need MORE than the disk supplies. Think of a disk that is
+     * too slow for one worker, of one that is never too slow, and of one that supplies exactly enough for 4. */
     if (loader < step) return 1;
     if (!shared || isinf(loader)) return 0;
     return (int)floor(loader / step) + 1;
@@ -42,8 +36,8 @@ int lab_data_bound_from(double loader, double step, bool shared) {
 }
 
 size_t lab_crossover(double step, int workers, double sum_seconds) {
-    /* task 1.5: write the time of a step of one worker and of `workers`, for a batch of B; then look for the
-     * smallest B. It may be in the millions. */
+    /* task 1.5: write the time of a step of one worker and of `workers`, for a batch of B; then find the smallest
+     * B. It may be in the millions. */
     if (workers < 2) return 0;
     size_t n = (size_t)workers, batch = 1;
     while (!((double)((batch + n - 1) / n) / step + sum_seconds < (double)batch / step)) batch++;

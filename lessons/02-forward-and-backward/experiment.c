@@ -1,4 +1,4 @@
-/* Finite differences with every step h, beside the gradient of backward: how far off are they?
+/* How far finite differences with each step h are from backward's gradient.
  *
  *     make build/lessons/02/experiment && build/lessons/02/experiment
  *     build/lessons/02/experiment seeds       only the best h, for 7 seeds
@@ -137,7 +137,7 @@ static gs_status show_best(void) {
     return GS_OK;
 }
 
-/* ---- wrong gradients: mistakes that one makes ---- */
+/* ---- wrong gradients: common mistakes ---- */
 
 static gs_backend library;
 

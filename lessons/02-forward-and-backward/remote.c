@@ -14,26 +14,18 @@ typedef struct linear_call {
     gs_status status;
 } linear_call;
 
-static void pass_linear_dx(lab_wire *w, void *arguments) {
+/* For both functions; the arrays that one of them lacks are NULL. */
+static void pass_linear_arrays(lab_wire *w, void *arguments) {
     linear_call *a = arguments;
     LAB_VALUE(w, a->n);
     LAB_VALUE(w, a->in);
     LAB_VALUE(w, a->out);
     LAB_INOUT(w, a->dx, a->n * a->in);
-    LAB_IN(w, a->dy, a->n * a->out);
-    LAB_IN(w, a->w, a->out * a->in);
-    lab_status(w, &a->status);
-}
-
-static void pass_linear_dw_db(lab_wire *w, void *arguments) {
-    linear_call *a = arguments;
-    LAB_VALUE(w, a->n);
-    LAB_VALUE(w, a->in);
-    LAB_VALUE(w, a->out);
     LAB_INOUT(w, a->dw, a->out * a->in);
     LAB_INOUT(w, a->db, a->out);
     LAB_IN(w, a->dy, a->n * a->out);
     LAB_IN(w, a->x, a->n * a->in);
+    LAB_IN(w, a->w, a->out * a->in);
     lab_status(w, &a->status);
 }
 
@@ -118,20 +110,11 @@ static void pass_loss(lab_wire *w, void *arguments) {
 
 #ifdef LAB_HAND_IN
 
-static void call_linear_dx(void *arguments) {
-    linear_call *a = arguments;
-    a->status = linear_dx(a->dx, a->dy, a->w, a->n, a->in, a->out);
-}
-
-static void call_linear_dw_db(void *arguments) {
-    linear_call *a = arguments;
-    a->status = linear_dw_db(a->dw, a->db, a->dy, a->x, a->n, a->in, a->out);
-}
-
-static void call_loss_dx(void *arguments) {
-    loss_call *a = arguments;
-    a->status = softmax_cross_entropy_dx(a->dx, a->p, a->labels, a->n, a->classes);
-}
+LAB_CALLER(call_linear_dx, linear_call, a->status = linear_dx(a->dx, a->dy, a->w, a->n, a->in, a->out))
+LAB_CALLER(call_linear_dw_db, linear_call,
+           a->status = linear_dw_db(a->dw, a->db, a->dy, a->x, a->n, a->in, a->out))
+LAB_CALLER(call_loss_dx, loss_call,
+           a->status = softmax_cross_entropy_dx(a->dx, a->p, a->labels, a->n, a->classes))
 
 /* The f that a student calls; `context` is the call. */
 static double value_of_f(void *context) {
@@ -140,41 +123,27 @@ static double value_of_f(void *context) {
     return a.value;
 }
 
-static void call_difference(void *arguments) {
-    difference_call *a = arguments;
-    a->quotient = lab_difference(value_of_f, a, a->x, a->h);
-}
-
-static void call_linear(void *arguments) {
-    operator_call *a = arguments;
-    a->status = linear_backward(a->dx, a->dw, a->db, a->dy, a->x, a->w, a->n, a->in, a->out);
-}
-
-static void call_loss(void *arguments) {
-    operator_call *a = arguments;
-    a->status = softmax_cross_entropy_backward(a->dx, a->p, a->labels, a->n, a->out);
-}
+LAB_CALLER(call_difference, difference_call, a->quotient = lab_difference(value_of_f, a, a->x, a->h))
+LAB_CALLER(call_linear, operator_call,
+           a->status = linear_backward(a->dx, a->dw, a->db, a->dy, a->x, a->w, a->n, a->in, a->out))
+LAB_CALLER(call_loss, operator_call,
+           a->status = softmax_cross_entropy_backward(a->dx, a->p, a->labels, a->n, a->out))
 
 #else
 
 gs_status linear_dx(float *dx, const float *dy, const float *w, size_t n, size_t in, size_t out) {
-    linear_call a = {.dx = dx, .dy = dy, .w = w, .n = n, .in = in, .out = out};
-    lab_remote(LINEAR_DX, &a);
-    return a.status;
+    LAB_ASK(LINEAR_DX, linear_call, status, .dx = dx, .dy = dy, .w = w, .n = n, .in = in, .out = out);
 }
 
 gs_status linear_dw_db(float *dw, float *db, const float *dy, const float *x, size_t n, size_t in,
                        size_t out) {
-    linear_call a = {.dw = dw, .db = db, .dy = dy, .x = x, .n = n, .in = in, .out = out};
-    lab_remote(LINEAR_DW_DB, &a);
-    return a.status;
+    LAB_ASK(LINEAR_DW_DB, linear_call, status, .dw = dw, .db = db, .dy = dy, .x = x, .n = n, .in = in,
+            .out = out);
 }
 
 gs_status softmax_cross_entropy_dx(float *dx, const float *p, const int32_t *labels, size_t n,
                                    size_t classes) {
-    loss_call a = {dx, p, labels, n, classes, GS_OK};
-    lab_remote(LOSS_DX, &a);
-    return a.status;
+    LAB_ASK(LOSS_DX, loss_call, status, dx, p, labels, n, classes, GS_OK);
 }
 
 /* Of the difference quotient that this thread waits for. */
@@ -186,7 +155,7 @@ static _Thread_local struct {
 
 static void call_value(void *arguments) {
     value_call *a = arguments;
-    if (!now.f) return; /* it calls f where it has none */
+    if (!now.f) return; /* the student called f outside lab_difference */
     *now.x = a->x;
     a->value = now.f(now.context);
 }
@@ -201,21 +170,18 @@ double lab_difference(double (*f)(void *context), void *context, float *x, float
 
 gs_status linear_backward(gs_mem dx, gs_mem dw, gs_mem db, gs_mem dy, gs_mem x, gs_mem w, size_t n, int in,
                           int out) {
-    operator_call a = {.dx = dx, .dw = dw, .db = db, .dy = dy, .x = x, .w = w, .n = n, .in = in, .out = out};
-    lab_remote(LINEAR, &a);
-    return a.status;
+    LAB_ASK(LINEAR, operator_call, status, .dx = dx, .dw = dw, .db = db, .dy = dy, .x = x, .w = w, .n = n,
+            .in = in, .out = out);
 }
 
 gs_status softmax_cross_entropy_backward(gs_mem dx, gs_mem p, gs_mem labels, size_t n, int classes) {
-    operator_call a = {.dx = dx, .p = p, .labels = labels, .n = n, .out = classes};
-    lab_remote(LOSS, &a);
-    return a.status;
+    LAB_ASK(LOSS, operator_call, status, .dx = dx, .p = p, .labels = labels, .n = n, .out = classes);
 }
 #endif
 
 const lab_function lab_functions[] = {
-    {sizeof(linear_call), pass_linear_dx, LAB_THEIRS(call_linear_dx)},
-    {sizeof(linear_call), pass_linear_dw_db, LAB_THEIRS(call_linear_dw_db)},
+    {sizeof(linear_call), pass_linear_arrays, LAB_THEIRS(call_linear_dx)},
+    {sizeof(linear_call), pass_linear_arrays, LAB_THEIRS(call_linear_dw_db)},
     {sizeof(loss_call), pass_loss_dx, LAB_THEIRS(call_loss_dx)},
     {sizeof(difference_call), pass_difference, LAB_THEIRS(call_difference)},
     {sizeof(operator_call), pass_linear, LAB_THEIRS(call_linear)},

@@ -1,16 +1,11 @@
-/* Lesson 2: forward and backward. The blanks are marked "task 2.1" to "task 2.5"; tasks.h says what each function must
- * do.
- *
- *     make lab-02                                              builds and grades this file
- *     build/lessons/02/gradsum train --model mlp --steps 20    the whole program, with your operators in it
- */
+/* Lab 2: forward and backward. See README.md, and tasks.h for what each function must do. */
 #include "tasks.h"
 
 #include "cpu/cpu.h" /* gs_cpu_floats, gs_cpu_ints; both are NULL for GS_NONE */
 #include "lab.h"
 
 gs_status linear_dx(float *dx, const float *dy, const float *w, size_t n, size_t in, size_t out) {
-    /* task 2.1: for each i and k, the sum over o of dy[i][o] w[o][k]. Write it, or do nothing if dx is NULL. */
+    /* task 2.1: for each i and k, write the sum over o of dy[i][o] w[o][k]; if dx is NULL, do nothing. */
     if (!dx) return GS_OK;
     for (size_t i = 0; i < n; i++)
         for (size_t k = 0; k < in; k++) {
@@ -38,8 +33,7 @@ gs_status linear_dw_db(float *dw, float *db, const float *dy, const float *x, si
 /* Of loss = the sum over i of -log softmax(x[i])[labels[i]]: p = softmax(x), from forward; all (n, classes). */
 gs_status softmax_cross_entropy_dx(float *dx, const float *p, const int32_t *labels, size_t n,
                                    size_t classes) {
-    /* task 2.3: work out the derivative (the README goes half of the way). It needs p and the label, no exp and no
-     * log. */
+    /* task 2.3: derive the gradient (the README goes half the way). It needs p and the label, no exp and no log. */
     for (size_t i = 0; i < n; i++)
         for (size_t k = 0; k < classes; k++)
             dx[i * classes + k] = p[i * classes + k] - (k == (size_t)labels[i] ? 1.0f : 0.0f);
@@ -48,7 +42,7 @@ gs_status softmax_cross_entropy_dx(float *dx, const float *p, const int32_t *lab
 }
 
 double lab_difference(double (*f)(void *context), void *context, float *x, float h) {
-    /* task 2.4: see tasks.h. Keep x[0]; move it up, call f; move it down, call f; put it back. */
+    /* task 2.4: see tasks.h. Keep x[0]; move it up, call f; move it down, call f; restore it. */
     const float kept = *x, up = kept + h, down = kept - h;
     *x = up;
     double above = f(context);
@@ -59,7 +53,7 @@ double lab_difference(double (*f)(void *context), void *context, float *x, float
     /* end of task 2.4 */
 }
 
-/* Operators of the backend (src/backend.h). A gs_mem is a place in a device's memory; on "cpu", gs_cpu_floats(m) and
+/* Operators of the backend (src/backend.h). A gs_mem is an address in a device's memory; on "cpu", gs_cpu_floats(m) and
  * gs_cpu_ints(m) are pointers to it. */
 
 gs_status linear_backward(gs_mem dx, gs_mem dw, gs_mem db, gs_mem dy, gs_mem x, gs_mem w, size_t n, int in,

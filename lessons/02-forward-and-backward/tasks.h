@@ -1,5 +1,5 @@
-/* Lesson 2: the functions that you write in lab.c, and what they must do. All arrays lie row by row: element (o, k) of
- * a (out, in) array is a[o * in + k].
+/* Lesson 2: the functions that you write in lab.c, and what they must do. All arrays are stored row by row: element (o,
+ * k) of an (out, in) array is a[o * in + k].
  *
  * The first two are the backward of  y[i][o] = b[o] + sum_k x[i][k] w[o][k],
  * where x is (n, in), w (out, in), b (out), y (n, out); dy (n, out) is the gradient of the loss by y. n may be 0.
@@ -12,12 +12,12 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Task 2.1. dx[i][k] = sum_o dy[i][o] w[o][k]. dx is WRITTEN: what it held before does not count. It is NULL where
- * nobody wants it, and then nothing is to be done. Returns GS_OK. */
+/* Task 2.1. dx[i][k] = sum_o dy[i][o] w[o][k]. dx is WRITTEN: its old contents do not matter. If dx is NULL, do
+ * nothing. Returns GS_OK. */
 gs_status linear_dx(float *dx, const float *dy, const float *w, size_t n, size_t in, size_t out);
 
-/* Task 2.2. dw[o][k] += sum_i dy[i][o] x[i][k], and db[o] += sum_i dy[i][o]. Both are ADDED to: they hold the sum of
- * this step's passes so far. Clear nothing: given.c fills both with 0 before the first pass of a step. db is NULL for a
+/* Task 2.2. dw[o][k] += sum_i dy[i][o] x[i][k], and db[o] += sum_i dy[i][o]. Add to both: they hold the sum of this
+ * step's passes so far. Clear nothing: given.c fills both with 0 before the first pass of a step. db is NULL for a
  * layer without bias. Returns GS_OK. */
 gs_status linear_dw_db(float *dw, float *db, const float *dy, const float *x, size_t n, size_t in,
                        size_t out);
@@ -31,16 +31,15 @@ gs_status softmax_cross_entropy_dx(float *dx, const float *p, const int32_t *lab
  *
  *     (f at x[0] + h  -  f at x[0] - h) / the distance of these two points
  *
- * f(context) computes a number from an array that x points into: change x[0], and call it. A float has 24 bits, so x[0]
- * + h is rounded, and the distance is not always 2 h: take the distance of the points as they were stored. When you
- * return, x[0] has the bits that it had before. h > 0. */
+ * f(context) computes a number from an array that x points into: change x[0], and call it. A float has 24 bits, so
+ * x[0] + h is rounded, and the distance is not always 2 h: take the distance of the points as stored. Restore x[0] to
+ * its old bits before you return. h > 0. */
 double lab_difference(double (*f)(void *context), void *context, float *x, float h);
 
-/* Task 2.5. Two operators of the backend, made of the functions above: with these, layers compute in the whole program.
- * A gs_mem is a place in a device's memory; GS_NONE, where there is nothing, is NULL for the functions above. What each
- * place holds is as above. (In src/backend.h they take a device too, and linear_backward an `add`, which is false where
- * dw and db hold nothing yet. There given.c fills them with 0 before it calls you: so here you always add, and clear
- * nothing.) */
+/* Task 2.5. Two operators of the backend, made of the functions above; the layers of the whole program call them. A
+ * gs_mem is an address in a device's memory; GS_NONE becomes NULL for the functions above. (In src/backend.h they take
+ * a device too, and linear_backward an `add`, false where dw and db hold nothing yet. In that case given.c fills both
+ * with 0 before it calls you: so always add, and clear nothing.) */
 gs_status linear_backward(gs_mem dx, gs_mem dw, gs_mem db, gs_mem dy, gs_mem x, gs_mem w, size_t n, int in,
                           int out);
 gs_status softmax_cross_entropy_backward(gs_mem dx, gs_mem p, gs_mem labels, size_t n, int classes);

@@ -4,10 +4,10 @@
  *     make build/lessons/03/experiment && build/lessons/03/experiment
  *     build/lessons/03/experiment seeds
  *
- * The gradient g_i of every single sample gives S, the variance of one. Then mini-batches are drawn, and two squared
- * distances from the whole gradient are measured: that of a mini-batch's gradient, in the mean; and that of the mean of
- * all drawn gradients, which would stay where it is if they were biased. All this at the initial weights, and again
- * after some epochs of training. With the word "seeds": only the noise scale, for 7 seeds. */
+ * The gradients g_i of all single samples give S, the variance of one. Then the program draws mini-batches and measures
+ * two squared distances from the whole gradient: the mean distance of a mini-batch's gradient, and the distance of the
+ * mean of all drawn gradients, which a bias would keep from shrinking. It does so at the initial weights and after some
+ * epochs of training. With the word "seeds": only the noise scale, for 7 seeds. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>

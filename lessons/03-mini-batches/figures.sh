@@ -54,33 +54,29 @@ wanted noise && {
 }
 
 wanted curves || exit 0
-command -v gnuplot > /dev/null || { echo "figures.sh: no gnuplot (Debian: gnuplot-nox), so no curves"; exit 0; }
-gnuplot << PLOT
-set terminal svg size 640,400 font "sans-serif,13" background "white"
-set style line 1 lc rgb "#0072B2" lw 2 pt 7 ps 0.6
-set style line 2 lc rgb "#D55E00" lw 2 pt 5 ps 0.6
-set style line 3 lc rgb "#009E73" lw 2 pt 9 ps 0.7
-set grid lc rgb "#dddddd"
-
-set output "$here/figure-noise.svg"
-set logscale xy
-set format y "10^{%T}"
-set xlabel "batch"
-set ylabel "mean squared distance from the whole gradient"
-set yrange [0.001:*]
-plot "$here/figure-noise.txt" index 0 using 1:2 with points ls 1 title "measured, at the beginning", \
-     "" index 0 using 1:3 with lines ls 1 lw 1 title "S / B (1 - B / N)", \
-     "" index 1 using 1:2 with points ls 2 title "measured, after 5 epochs", \
-     "" index 1 using 1:3 with lines ls 2 lw 1 dt 2 title "S / B (1 - B / N)"
-
-set output "$here/figure-looks.svg"
-unset logscale
-set format y "%g"
-set yrange [30:90]
-set xlabel "epochs"
-set ylabel "test accuracy, %"
-set key right bottom
-plot "$here/figure-looks.txt" index 0 using 1:2 with linespoints ls 2 title "batch 16", \
-     "" index 1 using 1:2 with linespoints ls 1 title "batch 128", \
-     "" index 2 using 1:2 with linespoints ls 3 title "batch 1024"
-PLOT
+awk -f lessons/curves.awk > "$here/figure-noise.svg" << END
+set x batch
+set y mean squared distance from the whole gradient
+set x_log 1
+set y_log 1
+set y_min 0.001
+= dots measured, at the beginning
+from $here/figure-noise.txt 1 2 1
+= dots measured, after 5 epochs
+from $here/figure-noise.txt 1 2 2
+= line S / B (1 - B / N), at the beginning
+from $here/figure-noise.txt 1 3 1
+= dash S / B (1 - B / N), after 5 epochs
+from $here/figure-noise.txt 1 3 2
+END
+awk -f lessons/curves.awk > "$here/figure-looks.svg" << END
+set x epochs
+set y test accuracy, %
+set y_min 30
+= both batch 16
+from $here/figure-looks.txt 1 2 1
+= both batch 128
+from $here/figure-looks.txt 1 2 2
+= both batch 1024
+from $here/figure-looks.txt 1 2 3
+END

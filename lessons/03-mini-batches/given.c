@@ -1,4 +1,4 @@
-/* Lab 3, as given: the student's update takes the place of the operator of the backend (src/backend.h). */
+/* Lab 3, as given: the student's update replaces the backend's operator (src/backend.h). */
 #include "tasks.h"
 
 #include "cpu/cpu.h" /* gs_cpu_floats(m): where the floats of a gs_mem begin; NULL for GS_NONE */

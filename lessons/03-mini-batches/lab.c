@@ -1,8 +1,4 @@
-/* Lesson 3: mini-batches. The blanks are marked "task 3.1" to "task 3.4".
- *
- *     make lab-03                                                  builds and grades this file
- *     build/lessons/03/gradsum train --model softmax --epochs 2    the whole program, with your parts in it
- */
+/* Lab 3: mini-batches. See README.md, and tasks.h for what each function must do. */
 #include "tasks.h"
 
 #include <math.h>
@@ -11,7 +7,7 @@
 void lab_sgd(float *w, float *v, const float *dw, size_t count, float scale, float lr, float momentum,
              float weight_decay) {
     /* task 3.1: for each i < count: g = scale dw[i] + weight_decay w[i]; v[i] = momentum v[i] + g;
-     * w[i] -= lr v[i]. With momentum 0 there may be no v (NULL), and v[i] is g. */
+     * w[i] -= lr v[i]. With momentum 0 v may be NULL, and v[i] is g. */
     (void)w, (void)v, (void)dw, (void)count, (void)scale, (void)lr, (void)momentum, (void)weight_decay;
     lab_blank("3.1");
     /* end of task 3.1 */
@@ -19,9 +15,8 @@ void lab_sgd(float *w, float *v, const float *dw, size_t count, float scale, flo
 
 void lab_unbiased(const float *g, const double *probability, size_t batch, size_t params, size_t samples,
                   double *estimate) {
-    /* task 3.2: a mean in which each row has a weight. A sample that is drawn twice as often as it would be among
-     * equals must count how much? Write down the average over all draws for a batch of one, and make it the whole
-     * gradient. */
+    /* task 3.2: a weighted mean of the rows. How much must a sample count that is drawn twice as often as with equal
+     * probabilities? Write down the average over all draws for a batch of one, and make it the whole gradient. */
     (void)g, (void)probability, (void)batch, (void)params, (void)samples, (void)estimate;
     lab_blank("3.2");
     /* end of task 3.2 */
@@ -29,7 +24,7 @@ void lab_unbiased(const float *g, const double *probability, size_t batch, size_
 
 double lab_gradient_variance(const float *g, size_t samples, size_t params, size_t batch) {
     /* task 3.3: first S, the variance of a single sample's gradient: the sum over the samples of the squared
-     * distance from the mean, divided by samples - 1. Then what becomes of it in a batch. */
+     * distance from the mean, divided by samples - 1. Then the variance of a batch's gradient. */
     (void)g, (void)samples, (void)params, (void)batch;
     lab_blank("3.3");
     return 0;

@@ -71,50 +71,33 @@ static void pass_noise(lab_wire *w, void *arguments) {
 
 #ifdef LAB_HAND_IN
 
-static void call_sgd(void *arguments) {
-    sgd_call *a = arguments;
-    lab_sgd(a->w, a->v, a->dw, a->count, a->scale, a->lr, a->momentum, a->weight_decay);
-}
-
-static void call_unbiased(void *arguments) {
-    unbiased_call *a = arguments;
-    lab_unbiased(a->g, a->probability, a->batch, a->params, a->samples, a->estimate);
-}
-
-static void call_variance(void *arguments) {
-    variance_call *a = arguments;
-    a->variance = lab_gradient_variance(a->g, a->samples, a->params, a->batch);
-}
-
-static void call_noise(void *arguments) {
-    noise_call *a = arguments;
-    a->scale = lab_noise_scale(a->small, a->small_squared, a->big, a->big_squared);
-}
+LAB_CALLER(call_sgd, sgd_call,
+           lab_sgd(a->w, a->v, a->dw, a->count, a->scale, a->lr, a->momentum, a->weight_decay))
+LAB_CALLER(call_unbiased, unbiased_call,
+           lab_unbiased(a->g, a->probability, a->batch, a->params, a->samples, a->estimate))
+LAB_CALLER(call_variance, variance_call,
+           a->variance = lab_gradient_variance(a->g, a->samples, a->params, a->batch))
+LAB_CALLER(call_noise, noise_call,
+           a->scale = lab_noise_scale(a->small, a->small_squared, a->big, a->big_squared))
 
 #else
 
 void lab_sgd(float *w, float *v, const float *dw, size_t count, float scale, float lr, float momentum,
              float weight_decay) {
-    sgd_call a = {w, v, dw, count, scale, lr, momentum, weight_decay};
-    lab_remote(SGD, &a);
+    lab_remote(SGD, &(sgd_call){w, v, dw, count, scale, lr, momentum, weight_decay});
 }
 
 void lab_unbiased(const float *g, const double *probability, size_t batch, size_t params, size_t samples,
                   double *estimate) {
-    unbiased_call a = {g, probability, batch, params, samples, estimate};
-    lab_remote(UNBIASED, &a);
+    lab_remote(UNBIASED, &(unbiased_call){g, probability, batch, params, samples, estimate});
 }
 
 double lab_gradient_variance(const float *g, size_t samples, size_t params, size_t batch) {
-    variance_call a = {g, samples, params, batch, 0};
-    lab_remote(VARIANCE, &a);
-    return a.variance;
+    LAB_ASK(VARIANCE, variance_call, variance, g, samples, params, batch, 0);
 }
 
 double lab_noise_scale(double small, double small_squared, double big, double big_squared) {
-    noise_call a = {small, small_squared, big, big_squared, 0};
-    lab_remote(NOISE_SCALE, &a);
-    return a.scale;
+    LAB_ASK(NOISE_SCALE, noise_call, scale, small, small_squared, big, big_squared, 0);
 }
 #endif
 

@@ -1,15 +1,15 @@
-/* The checks of lesson 4. All numbers are small integers, so that every order of summation gives the same floats: what
- * differs from the plain loop below is wrong.
+/* The checks of lesson 4. All numbers are small integers, so every order of summation gives the same floats: a result
+ * that differs from the plain loop below is wrong.
  *
- * Behind A and B lie NaN, and behind C numbers that must stay: who goes beyond the end is seen. Under Oclgrind, which
- * sees it directly, and reads as well, the buffers end where the matrices do; and there the loads are counted, since
- * they, and not the result, are what the rungs differ in. */
+ * NaNs follow A and B, and numbers that must not change follow C, so accesses beyond the end show. Under Oclgrind,
+ * which reports such accesses itself, the buffers end with the matrices. There the loads are counted too, because the
+ * rungs differ in their loads, not in their results. */
 #include <math.h>
 #include <stdlib.h>
 #include "lab.h"
 #include "tasks.h"
 
-enum { GUARD = 64 /* floats behind each matrix */ };
+enum { GUARD = 64 /* floats after each matrix */ };
 static const float UNTOUCHED = -12345;
 
 static const char *const kernels[LAB_RUNGS] = {"product_element", "product_local", "product_register",
@@ -28,7 +28,7 @@ static const sizes all[] = {
 /* For the simulator: less than a tile; two tiles each way, all of them ragged. */
 static const sizes few[] = {{1, 1, 1}, {2, 3, 5}, {17, 18, 19}};
 
-/* Behind those there are some that are drawn. */
+/* Drawn sizes follow. */
 enum { DRAWN = 6, DRAWN_FEW = 1 };
 
 /* Rows of lab_pick. */
@@ -46,7 +46,7 @@ static sizes sizes_of(size_t i) {
                    1 + lab_pick(SIZES, 3 * i + 2, most)};
 }
 
-/* `count` floats, then `guard` that are `behind`. */
+/* `count` floats and `guard` more, all equal to `behind`. */
 static float *floats(size_t count, size_t guard, float behind) {
     float *x = malloc((count + guard) * sizeof *x);
     if (!x) gs_bug("no memory");
@@ -62,7 +62,7 @@ static gs_status judge(const lab_multiplication *x) {
             for (size_t t = 0; t < x->k; t++) sum += x->a[i * x->k + t] * x->b[t * x->n + j];
             if (got == sum) continue;
             const char *why = got == UNTOUCHED ? ": it was not written"
-                              : isnan(got)     ? ": something from beyond the end of A or B is in it"
+                              : isnan(got)     ? ": it includes a number from beyond the end of A or B"
                                                : "";
             return gs_fail(GS_E_SHAPE,
                            "%s: m %zu, n %zu, k %zu: element (row %zu, column %zu) of C is %g, wanted %g%s",
@@ -96,8 +96,8 @@ static gs_status check_sizes(int rung, sizes s, lab_loads *loads) {
 
 /* ---- loads ---- */
 
-/* What a rung loads for its products, as the README derives it. 4.2 is about global memory, those after it about both.
- * 4.1 is the first rung: it has nothing to save. */
+/* The loads of a rung for its products, as the README derives them: 4.2 from global memory, later rungs from both. 4.1
+ * has no limit. */
 typedef struct theory {
     bool global_only;
     size_t loads, products;
@@ -111,7 +111,7 @@ static const theory theories[LAB_RUNGS] = {
 };
 
 static gs_status check_loads(int rung) {
-    const sizes s = {32, 32, 32}; /* whole tiles of each kind: no edge that costs more */
+    const sizes s = {32, 32, 32}; /* whole tiles of each kind: no edge costs more */
     const theory *t = &theories[rung];
     const size_t products = s.m * s.n * s.k, wanted = products / t->products * t->loads;
     lab_loads l = {0};
@@ -150,15 +150,15 @@ const char *const lab_may_call[] = {NULL};
 
 const lab_task lab_tasks[] = {
     {"4.1", "one element for each work-item", 2, check_element,
-     "which work-items have no element of C? And by how much does the address in B grow when t grows by 1?"},
+     "which work-items have no element of C? By how much does the address in B grow when t grows by 1?"},
     {"4.2", "tiles of 16 x 16 through local memory", 3, check_local,
-     "two barriers a round, which all work-items reach: one that returns before them spoils the others. What "
-     "must be in a tile where A or B has ended?"},
+     "all work-items must reach two barriers in each round; none may return before them. What must a tile "
+     "hold beyond the end of A or B?"},
     {"4.3", "4 x 4 elements in registers", 2, check_register,
-     "do all sums begin at 0? For each t load 4 + 4 numbers first, then use each 4 times. Draw the last "
+     "do all sums start at 0? For each t load 4 + 4 numbers first, then use each 4 times. Draw the last "
      "work-item of a 5 x 5 matrix: what does it load, and what does it store?"},
     {"4.4", "8 rows of float16, with a ragged right edge", 3, check_vector,
-     "do all sums begin at 0? vload16 and vstore16 touch 16 floats, always: how many are left in the row? "
-     "And how many of the 8 rows are there?"},
+     "do all sums start at 0? vload16 and vstore16 always access 16 floats: how many are left in the row? "
+     "How many of the 8 rows exist?"},
     {0},
 };

@@ -1,14 +1,13 @@
-/* The ladder, measured: each kernel of lab.cl against what the device can do at most.
+/* The ladder, measured: the speed of each kernel of lab.cl as a share of the device's peak.
  *
  *     make build/lessons/04/experiment && build/lessons/04/experiment [DEVICE...]
  *
  * (LAB=FILE: FILE instead of lab.cl.)
  *
  * GFLOP/s are 2 N^3 / time, for N x N matrices; the best of all runs, after one that compiles the kernel. The peak is
- * measured on the spot: fused multiply-adds in registers, on all cores (cl/peak.cl). A machine's speed changes from
- * second to second, so it is measured again before each kernel, and the best counts; a kernel that was faster has shown
- * that the device can do more, and its speed is the peak then. The last line is the library's own linear layer with the
- * same number of operations. */
+ * measured with fused multiply-adds in registers, on all cores (cl/peak.cl), again before each kernel, because a
+ * machine's speed varies; the fastest counts, and so does a kernel that is faster. The last line is the library's own
+ * linear layer with the same number of operations. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -43,14 +42,14 @@ static gs_status time_of(const ladder *l, int rung, size_t n, double *seconds) {
     return GS_OK;
 }
 
-/* Whether what is in C is A B, at some places: of a kernel that is wrong, the speed is of no interest. */
+/* Checks some elements of C: the speed of a wrong kernel is meaningless. */
 static gs_status is_right(const ladder *l, size_t n, bool *right) {
     GS_TRY(l->device->ops->read(l->device, c, l->c, n * n * sizeof(float)));
     *right = true;
-    for (size_t place = 0; place < n * n; place += n * n / 97) {
+    for (size_t e = 0; e < n * n; e += n * n / 97) {
         float sum = 0;
-        for (size_t t = 0; t < n; t++) sum += a[place / n * n + t] * b[t * n + place % n];
-        if (c[place] != sum) *right = false;
+        for (size_t t = 0; t < n; t++) sum += a[e / n * n + t] * b[t * n + e % n];
+        if (c[e] != sum) *right = false;
     }
     return GS_OK;
 }
@@ -116,7 +115,7 @@ static gs_status climb(const char *name) {
     return status;
 }
 
-/* The kernels lie beside this program, in a folder with its name: make has copied them there. */
+/* make has copied the kernels to a folder beside this program. */
 static void choose_kernels(const char *program) {
     char folder[4096];
     snprintf(folder, sizeof folder, "%s-kernels", program);
@@ -128,8 +127,7 @@ int main(int argc, char **argv) {
     gs_cl_choose_settings(true);
     choose_kernels(argv[0]);
     for (size_t i = 0; i < (size_t)LARGEST * LARGEST; i++) {
-        a[i] = (float)(i * 2654435761u >> 7 & 7) -
-               3; /* small integers: every order of summation gives the same */
+        a[i] = (float)(i * 2654435761u >> 7 & 7) - 3; /* small integers: exact sums in every order */
         b[i] = (float)(i * 40503u >> 5 & 7) - 3;
     }
     gs_status status = GS_OK;

@@ -9,24 +9,12 @@ kernels=$here/solution.cl
 make -s build/lessons/04/experiment LAB="${1:-$kernels}" || exit 1
 build/lessons/04/experiment > "$here/figure-ladder.txt" || exit 1
 
-command -v gnuplot > /dev/null || { echo "figures.sh: no gnuplot (Debian: gnuplot-nox), so no picture"; exit 0; }
-peak=$(sed -n 's/^# peak \([0-9.]*\).*/\1/p' "$here/figure-ladder.txt")
 # name and GFLOP/s at the largest N
-sed -n 's/ %//g; s/^   //p' "$here/figure-ladder.txt" |
-    awk -v OFS='\t' '{ split($0, w, /  +/); print "\"" w[1] "\"", $(NF - 1) }' > "$here/figure.tmp"
-gnuplot << PLOT
-set terminal svg size 640,300 font "sans-serif,13" background "white"
-set output "$here/figure-ladder.svg"
-set logscale x
-set xrange [0.5:$peak * 2]
-set yrange [4.6:-0.8]
-set xlabel "GFLOP/s, N = 960 (logarithmic)"
-set ytics nomirror
-set grid lc rgb "#dddddd"
-set arrow 1 from $peak, 4.6 to $peak, -0.8 nohead lc rgb "#D55E00" lw 2
-set label 1 "peak " at $peak, -0.5 right tc rgb "#D55E00"
-set datafile separator "\t"
-plot "$here/figure.tmp" using 2:0:ytic(1) with points pt 7 ps 1 lc rgb "#0072B2" notitle, \
-     "" using 2:0:(sprintf("%.1f  ", \$2)) with labels right notitle
-PLOT
-rm -f "$here/figure.tmp"
+sed -n 's/ %//g; s/^   //p' "$here/figure-ladder.txt" | awk '
+    { split($0, w, /  +/); gsub(" ", "_", w[1]); ticks = ticks " " 6 - NR "=" w[1]; v = $(NF - 1)
+      points = points "\n" v " " 6 - NR " =" v }
+    END { print "set y_ticks" ticks "\n= dots N = 960" points }' |
+    awk -v peak="$(sed -n 's/^# peak \([0-9.]*\).*/\1/p' "$here/figure-ladder.txt")" '{ print }
+    END { print "set x GFLOP/s\nset x_log 1\nset x_min 1\nset x_max 300\nset y_min 0.5\nset y_max 5.5\nset left 210"
+          print "= line the peak\n" peak " 0.5\n" peak " 5.5" }' |
+    awk -f lessons/curves.awk > "$here/figure-ladder.svg"

@@ -22,7 +22,7 @@ gs_status lab_product(gs_device *d, int rung, gs_mem c, gs_mem a, gs_mem b, size
 
 /* ---- for the checks ---- */
 
-/* Arrays on the device, and where they come from and go to. */
+/* The arrays on the device, and the product that they belong to. */
 typedef struct product {
     gs_device *device;
     const lab_multiplication *of;
@@ -45,7 +45,7 @@ static gs_status multiply_on(product *p) {
 }
 
 static gs_status multiply(void *context) {
-    static gs_device *device; /* as long as the process lives: to open it takes longer than most products */
+    static gs_device *device; /* stays open, because opening takes longer than most products */
     product p = {.of = context};
     if (!device) {
         gs_cl_choose_settings(true);

@@ -27,10 +27,7 @@ static void pass_multiply(lab_wire *w, void *arguments) {
 
 #ifdef LAB_HAND_IN
 
-static void call_multiply(void *arguments) {
-    multiply_call *a = arguments;
-    a->status = lab_multiply(&a->x);
-}
+LAB_CALLER(call_multiply, multiply_call, a->status = lab_multiply(&a->x))
 
 #else
 

@@ -2,18 +2,17 @@
  *
  *     c[row * n + column] = sum over t < k of a[row * k + t] * b[t * n + column]
  *
- * m, n and k are at least 1, and need not be a multiple of anything. C is WRITTEN: what it held before does not count.
- * Nothing beyond the end of A, B or C may be touched: not written, and not read either, even where what was read is
- * thrown away. There are always whole work-groups, so at the lower and the right edge there are work-items without an
- * element of C.
+ * m, n and k are at least 1, and need not be a multiple of anything. C is WRITTEN: its old contents do not matter.
+ * Never write or read beyond the end of A, B or C, even if you discard what you read. Only whole work-groups start, so
+ * at the lower and the right edge some work-items have no element of C.
  *
- * tasks.h says how many work-items each kernel is started with. Write fma(x, y, sum) for sum + x * y. min(x, y) needs
- * both of one type: "call to '_cl_min' is ambiguous" means that they are not.
+ * tasks.h says how many work-items run each kernel. Write fma(x, y, sum) for sum + x * y. min(x, y) needs two
+ * arguments of one type: "call to '_cl_min' is ambiguous" means that they differ.
  *
- * Each kernel is compiled separately, with TASK = 1 for 4.1, 2 for 4.2, ...: what does not compile in one costs nothing
- * in the others.
+ * Each kernel is compiled separately, with TASK = 1 for 4.1, 2 for 4.2, ...: an error in one does not affect the
+ * others.
  */
-#define lab_blank(task) /* what stands in a blank: nothing; the grader looks for the words */
+#define lab_blank(task) /* marks a blank, for the grader */
 
 #define TILE 16   /* 4.2: a work-group has TILE x TILE work-items */
 #define EACH 4    /* 4.3: a work-item computes EACH x EACH elements */
@@ -25,8 +24,8 @@
 __kernel void product_element(__global float *c, __global const float *a, __global const float *b, ulong m,
                               ulong n, ulong k) {
     const size_t column = get_global_id(0), row = get_global_id(1);
-    /* task 4.1: the element (row, column), if there is one: the sum over t. Keep the sum in a variable, and write it to
-     * c once. */
+    /* task 4.1: compute the element (row, column), if it exists: the sum over t. Keep the sum in a variable, and write
+     * it to c once. */
     if (row >= m || column >= n) return;
     float sum = 0;
     for (size_t t = 0; t < k; t++) sum = fma(a[row * k + t], b[t * n + column], sum);
@@ -36,18 +35,18 @@ __kernel void product_element(__global float *c, __global const float *a, __glob
 #endif
 
 #if TASK == 2
-/* One element for each work-item again, but a work-group fetches what all of it need: TILE values of t at a time, a
- * tile of A and a tile of B, to local memory. */
+/* Again one element for each work-item, but a work-group fetches a tile of A and a tile of B to local memory for all of
+ * its work-items: TILE values of t at a time. */
 __kernel __attribute__((reqd_work_group_size(TILE, TILE, 1))) void
 product_local(__global float *c, __global const float *a, __global const float *b, ulong m, ulong n, ulong k) {
     __local float a_tile[TILE][TILE], b_tile[TILE][TILE];
     const size_t column = get_global_id(0), row = get_global_id(1);
     const size_t x = get_local_id(0), y = get_local_id(1); /* where in the tile this work-item is */
-    /* task 4.2: for first = 0, TILE, 2 TILE, ... < k: fetch a_tile[y][x] = A(row, first + x) and b_tile[y][x] =
-     * B(first + y, column), where there are such elements, else 0; then add the TILE products of row y of a_tile and
-     * column x of b_tile. Between fetching and using, and between using and fetching again, all must wait for each
-     * other: barrier(CLK_LOCAL_MEM_FENCE). All work-items of a group must reach each barrier, even those without an
-     * element of C: so no return before the loop. */
+    /* task 4.2: for first = 0, TILE, 2 TILE, ... < k: fetch a_tile[y][x] = A(row, first + x) and b_tile[y][x] = B(first
+     * + y, column), or 0 if there is no such element; then add the TILE products of row y of a_tile and column x of
+     * b_tile. All must wait for each other between fetching and using, and between using and fetching again:
+     * barrier(CLK_LOCAL_MEM_FENCE). All work-items of a group must reach each barrier, even those without an element of
+     * C: so never return before the loop. */
     float sum = 0;
     for (size_t first = 0; first < k; first += TILE) {
         a_tile[y][x] = row < m && first + x < k ? a[row * k + first + x] : 0;
@@ -66,10 +65,10 @@ product_local(__global float *c, __global const float *a, __global const float *
 __kernel void product_register(__global float *c, __global const float *a, __global const float *b, ulong m,
                                ulong n, ulong k) {
     const size_t column = get_global_id(0) * EACH, row = get_global_id(1) * EACH; /* of the first element */
-    /* task 4.3: the elements (row + i, column + j) for i and j < EACH, as far as there are any. For each t load EACH
-     * numbers of A and EACH of B, then do all products. At the edges: compute the last row or column again where there
-     * is no other (min(row + i, (size_t)m - 1)), and store only what exists. Write #pragma unroll before the loops over
-     * i and j: an array lies in registers only if every index into it is known when the kernel is compiled. */
+    /* task 4.3: compute those elements (row + i, column + j), i and j < EACH, that exist. For each t load EACH numbers
+     * of A and EACH of B, then do all products. At the edges compute the last row or column again where there is no
+     * other (min(row + i, (size_t)m - 1)), and store only elements that exist. Write #pragma unroll before the loops
+     * over i and j: an array stays in registers only if the compiler knows every index into it. */
     if (row >= m || column >= n) return;
     __global const float *a_row[EACH];
     size_t b_column[EACH];
@@ -103,16 +102,17 @@ __kernel void product_register(__global float *c, __global const float *a, __glo
 #endif
 
 #if TASK == 4
-/* HIGH rows of VECTOR elements for each work-item. Here get_global_id(0) counts rows: work-items that a core runs one
- * after the other use the same columns of B, which are still in its cache. */
+/* HIGH rows of VECTOR elements for each work-item. Here get_global_id(0) counts rows: consecutive work-items of a core
+ * use the same columns of B, which are still in its cache. */
 __kernel void product_vector(__global float *c, __global const float *a, __global const float *b, ulong m,
                              ulong n, ulong k) {
     const size_t row = get_global_id(0) * HIGH, column = get_global_id(1) * VECTOR; /* of the first element */
-    /* task 4.4: as before, with a float16 (16 floats) for each row: for each t one vector of B, vload16(0, address),
-     * and fma of (float16)(a number of A), which copies it into all 16 places, and that vector, for each row; at the
-     * end vstore16(vector, 0, address). (The 0 counts vectors from the address.) Work out where each row of A begins
-     * before the loop over t (#pragma unroll here too): it is faster. At the lower edge as in task 4.3. At the right
-     * edge, where fewer than VECTOR columns are left, compute the elements of all rows one by one, as in task 4.1. */
+    /* task 4.4: as before, with a float16 (16 floats) for each row. For each t load one vector of B, vload16(0,
+     * address). For each row copy a number of A into all 16 elements, (float16)(number), and fma it with that vector;
+     * at the end vstore16(vector, 0, address). (The 0 counts vectors from the address.) Compute the address of each row
+     * of A before the loop over t (#pragma unroll here too): it is faster. Treat the lower edge as in task 4.3. At the
+     * right edge, where fewer than VECTOR columns are left, compute the elements of all rows one by one, as in task
+     * 4.1. */
     if (row >= m || column >= n) return;
     if (column + VECTOR > n) {
         for (size_t i = row; i < min(row + HIGH, (size_t)m); i++)

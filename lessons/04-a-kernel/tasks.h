@@ -1,4 +1,4 @@
-/* Lesson 4: how the kernels of lab.cl are started. What each must do is said there. */
+/* Lesson 4: how lab.c starts the kernels of lab.cl, which says what each must do. */
 #pragma once
 
 #include "backend.h"
@@ -22,16 +22,15 @@ enum { LAB_RUNGS = 4 };
  *  4.4   product_vector      8 rows x 16 columns         1           rows, by 8 */
 extern const lab_rung lab_rungs[LAB_RUNGS];
 
-/* Enqueue C = A B, by rung 0 .. LAB_RUNGS - 1; A is (m, k), B (k, n), C (m, n), each a whole allocation. As many
- * work-groups as are needed to cover C. GS_E_OPENCL: it does not compile (the compiler's words go to standard
- * error). */
+/* Enqueue C = A B, by rung 0 .. LAB_RUNGS - 1, with enough work-groups to cover C; A is (m, k), B (k, n), C (m, n),
+ * each a whole allocation. GS_E_OPENCL: it does not compile (the compiler's messages go to standard error). */
 gs_status lab_product(gs_device *, int rung, gs_mem c, gs_mem a, gs_mem b, size_t m, size_t n, size_t k);
 
-/* For the checks: the same with arrays of the host's, on device "cl". */
+/* For the checks: a product of arrays of the host, on device "cl". */
 typedef struct lab_multiplication {
     int rung;
     size_t m, n, k;
-    size_t guard; /* floats behind each matrix, which belong to its allocation */
+    size_t guard; /* floats after each matrix, in its allocation */
     float *c;
     const float *a, *b;
     bool counts; /* only where lab_small() is true: fill in `loads` */

@@ -1,4 +1,4 @@
-/* Small cases first; then the schedule that the loader asks (src/data/schedule.h), with the student's parts in it. */
+/* Small cases first; then the loader's schedule (src/data/schedule.h), with the student's parts in it. */
 #include "tasks.h"
 
 #include <math.h>
@@ -39,7 +39,7 @@ static gs_status check_parts(size_t total, int size) {
     return GS_OK;
 }
 
-/* Two epochs of `total` samples as three workers go through them: who is asked for what? */
+/* Counts how often the workers' schedules use each of `total` samples, in two epochs. */
 static gs_status check_schedule(size_t total, size_t batch, int workers, int passes) {
     int used[2][MOST] = {{0}};
     for (int r = 0; r < workers; r++) {
@@ -114,13 +114,13 @@ static gs_status check_same(bool same, uint64_t seed0, uint64_t epoch0, uint64_t
     return GS_OK;
 }
 
-/* The checker has another one (remote.c), which does not send a message for each epoch. */
+/* remote.c has another version for the checker, which does not send a message for each epoch. */
 __attribute__((weak)) void lab_orders(uint64_t seed, uint64_t epochs, size_t n, uint32_t *orders) {
     for (uint64_t e = 0; e < epochs; e++) gs_epoch_order(seed, e + 1, n, orders + e * n);
 }
 
-/* All 6 orders of 3 samples are equally likely. The draws are not random but fixed, so the verdict is always the same:
- * 5 standard deviations; a shuffle that lets each element change places with any of the 3 is 12 off. */
+/* All 6 orders of 3 samples are equally likely. The draws are fixed, so the verdict never varies. The margin is 5
+ * standard deviations; a shuffle that swaps each element with any of the 3 is 12 off. */
 static gs_status check_likely(uint64_t seed) {
     enum { EPOCHS = 60000, EACH = EPOCHS / 6, MARGIN = 456 };
     static uint32_t orders[3 * EPOCHS];
@@ -143,7 +143,7 @@ static gs_status check_order(void) {
     for (size_t n = 0; n <= MOST; n += n < 9 ? 1 : 13)
         for (uint64_t epoch = 1; epoch <= 4; epoch++) GS_TRY(check_permutation(3, epoch, n));
     for (uint64_t epoch = 2; epoch <= 5; epoch++) GS_TRY(check_same(false, 1, 1, 1, epoch));
-    GS_TRY(check_same(true, 1, 3, 1, 3)); /* and nothing is remembered in between */
+    GS_TRY(check_same(true, 1, 3, 1, 3)); /* no state in between */
     GS_TRY(check_same(false, 1, 1, 2, 1));
     GS_TRY(check_same(false, 1, 2, 2, 1));
     GS_TRY(check_same(false, 1, 6, 2, 3));
@@ -159,7 +159,7 @@ static gs_status check_order(void) {
 
 /* ---- 5.3 ---- */
 
-/* Not the framework's, but as good for a check: turned, backwards in odd epochs; the same for n of 0 or 1. */
+/* An order for checks: rotated, and backwards in odd epochs. */
 static void turned(uint64_t seed, uint64_t epoch, size_t n, uint32_t *order) {
     for (size_t i = 0; i < n; i++) {
         size_t at = (i + 3 * seed + 5 * epoch) % n;
@@ -167,23 +167,23 @@ static void turned(uint64_t seed, uint64_t epoch, size_t n, uint32_t *order) {
     }
 }
 
-typedef struct diary {
+typedef struct uses {
     size_t count;
     uint64_t epoch[4 * MOST];
     uint32_t sample[4 * MOST];
-} diary;
+} uses;
 
-static void write_down(void *context, uint64_t epoch, uint32_t sample) {
-    diary *d = context;
+static void record_use(void *context, uint64_t epoch, uint32_t sample) {
+    uses *d = context;
     if (d->count < 4 * MOST) d->epoch[d->count] = epoch, d->sample[d->count] = sample;
     d->count++;
 }
 
 static gs_status check_epochs_of(uint64_t seed, uint64_t epochs, size_t n) {
-    static diary d;
+    static uses d;
     uint32_t order[MOST], room[MOST];
     d.count = 0;
-    lab_epochs(seed, epochs, n, turned, room, write_down, &d);
+    lab_epochs(seed, epochs, n, turned, room, record_use, &d);
     for (uint64_t e = 1; e <= epochs; e++) {
         size_t at = (size_t)(e - 1) * n;
         turned(seed, e, n, order);
@@ -209,8 +209,8 @@ static gs_status check_epochs(void) {
 /* ---- 5.4 ---- */
 
 static const char ONCE[] =
-    "every sample belongs to exactly one of the two arrays. Write both down for 4 samples, of "
-    "which 1 is held out, in the epochs 1 and 2.";
+    "every sample belongs to exactly one of the two arrays. Write both down for 4 samples, of which 1 is "
+    "held out, in the epochs 1 and 2.";
 
 static gs_status check_split_of(uint64_t seed, size_t n, size_t held_out) {
     uint32_t room[MOST], train[MOST], validation[MOST], first[MOST], before[MOST];
@@ -267,7 +267,7 @@ static gs_status check_split(void) {
 static const double xs[] = {1, 2, -1, 0.5, 3, -2, 1.5, 0.25, -0.75, 2.5};
 static const double ys[] = {2, 3, -1, 2, 5, -3, 4, 1, 0, 6};
 
-/* Three steps, in which the parts are the same; what one computes alone with all samples is right. */
+/* Compares three steps on the same parts with one worker that has all samples. */
 static gs_status check_step_of(int workers, const size_t *counts, const double *xs, const double *ys) {
     lab_part parts[4];
     double dw[4] = {0}, w = 0.5, expected = 0.5;
@@ -290,7 +290,7 @@ static gs_status check_step_of(int workers, const size_t *counts, const double *
     return GS_OK;
 }
 
-enum { PART = 6 /* samples of a worker at most, where they are drawn */ };
+enum { PART = 6 /* at most, of drawn parts */ };
 
 static gs_status check_step(void) {
     static const size_t counts[][4] = {{1},    {2, 2},       {2, 1},       {3, 3, 2},
@@ -317,12 +317,12 @@ const lab_task lab_tasks[] = {
     {"5.1", "parts that differ by one sample at most", 2, check_shard_of,
      "7 samples, 3 workers: 3 + 2 + 2. Where does each part begin, and how does total % size say it?"},
     {"5.2", "an order for each epoch", 3, check_order,
-     "which places may element i be swapped with? Nothing may be kept from one call to the next."},
+     "which elements may element i be swapped with? Keep no state between calls."},
     {"5.3", "find the bug: the same order in each epoch", 1, check_epochs,
      "which line belongs inside which loop?"},
     {"5.4", "find the bug: judged by what it was trained on", 2, check_split,
-     "the samples that are held out may depend on the seed, and on nothing that changes during the run."},
+     "the held-out samples may depend on the seed, but on nothing that changes during the run."},
     {"5.5", "find the bugs: one step of several workers", 2, check_step,
-     "what is in dw[r] when the second step begins? And with which w does worker 1 compute its gradient?"},
+     "what does dw[r] hold when the second step begins? With which w does worker 1 compute its gradient?"},
     {0},
 };

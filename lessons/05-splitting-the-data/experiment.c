@@ -1,12 +1,11 @@
-/* Four bugs that do not crash. A network is trained five times on the same images by three workers with unequal parts
- * (in turns, in this one process): once as it should be, and once with each bug.
+/* Four bugs that do not crash. Three workers with unequal parts, simulated in this process, train a network five times
+ * on the same images: once correctly, and once with each bug.
  *
  *     make build/lessons/05/experiment && build/lessons/05/experiment
  *
- * 6,000 images, of which 1,000 are held out; global batch 100; the workers have 60, 30 and 10 samples of it; 5 epochs.
- * The "test" images are others. Each number is the mean of 20 seeds. The last columns say how many of them have a
- * higher validation accuracy than the same seed without a bug, and how many a lower test accuracy.
- */
+ * Of 6,000 images 1,000 are held out. The workers have 60, 30 and 10 samples of each global batch of 100; 5 epochs. The
+ * "test" images are others. Each number is the mean of 20 seeds. The last columns count the seeds whose validation
+ * accuracy is higher, and whose test accuracy is lower, than without a bug. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -85,8 +84,8 @@ static gs_status step(run *r, const uint32_t *order, bug b) {
     return ops->sgd_update(r->device, m->weights, GS_NONE, m->gradients, m->params, 1, 0.1f, 0, 0);
 }
 
-/* Which samples an epoch trains on, and which are held out: all[] = (held out | train). In the last epoch all runs of a
- * seed hold out the same ones, and are judged by them. */
+/* The samples that an epoch holds out and trains on: all[] = (held out | train). All runs of a seed are judged by the
+ * samples held out in the last epoch. */
 static void split(uint64_t seed, uint64_t epoch, size_t n, bug b, uint32_t *all, uint32_t *order) {
     gs_epoch_order(seed, b == OVERLAP ? epoch : EPOCHS, n, all);
     gs_epoch_order(seed, b == SAME_ORDER ? 1 : epoch, n - HELD_OUT, order);

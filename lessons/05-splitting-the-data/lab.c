@@ -1,15 +1,12 @@
-/* Lab 5: splitting the data. See README.md, and tasks.h for what each function must do.
- *
- * Tasks 5.1 and 5.2 are declared in src/core/shard.h and src/data/order.h; build/lessons/05/gradsum has yours in place
- * of the library's. Tasks 5.3 to 5.5 are other people's code: each has run for months, and each is wrong.
- */
+/* Lab 5: splitting the data. See README.md, and tasks.h for what each function must do. Tasks 5.3 to 5.5 are other
+ * people's code, which has run for months and is wrong. */
 #include "tasks.h"
 
 #include "lab.h"
 
 gs_shard gs_shard_of(size_t total, int rank, int size) {
     /* task 5.1: part `rank` of `total` things cut into `size` contiguous parts whose counts differ by at most 1; the
-     * first total % size parts get one more. Where does a part begin that has k longer ones before it? */
+     * first total % size parts get one more. Where does a part begin after k longer ones? */
     (void)total, (void)rank, (void)size;
     lab_blank("5.1");
     return (gs_shard){0, 0};
@@ -17,8 +14,8 @@ gs_shard gs_shard_of(size_t total, int rank, int size) {
 }
 
 void gs_epoch_order(uint64_t seed, uint64_t epoch, size_t n, uint32_t *order) {
-    /* task 5.2: write 0 .. n-1 into order[], then shuffle (Fisher-Yates): from the last element down to the second, let
-     * element i swap places with one of 0 .. i, itself included. lab_draw says with which. */
+    /* task 5.2: write 0 .. n-1 into order[], then shuffle (Fisher-Yates): from the last element down to the second,
+     * swap element i with one of 0 .. i, itself included. lab_draw chooses it. */
     (void)seed, (void)epoch, (void)n, (void)order;
     lab_blank("5.2");
     /* end of task 5.2 */
@@ -26,8 +23,7 @@ void gs_epoch_order(uint64_t seed, uint64_t epoch, size_t n, uint32_t *order) {
 
 void lab_epochs(uint64_t seed, uint64_t epochs, size_t n, lab_order *order_of, uint32_t *order, lab_use *use,
                 void *context) {
-    /* task 5.3: find the bug. (As handed out, the code of this task begins with a line that says it is not done. Take
-     * that line out when you have fixed what follows.) */
+    /* task 5.3: find the bug. (The first line marks the task as not done. Remove it when you have fixed the rest.) */
     lab_blank("5.3");
     order_of(seed, 1, n, order);
     for (uint64_t epoch = 1; epoch <= epochs; epoch++)
@@ -37,7 +33,7 @@ void lab_epochs(uint64_t seed, uint64_t epochs, size_t n, lab_order *order_of, u
 
 void lab_split(uint64_t seed, uint64_t epoch, size_t n, size_t held_out, lab_order *order_of, uint32_t *order,
                uint32_t *train, uint32_t *validation) {
-    /* task 5.4: find the bug. Each epoch on its own looks right; write down two of them. */
+    /* task 5.4: find the bug. Each single epoch looks right; write down two of them. */
     lab_blank("5.4");
     order_of(seed, epoch, n, order);
     for (size_t i = 0; i < held_out; i++) validation[i] = order[i];

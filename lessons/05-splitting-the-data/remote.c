@@ -5,7 +5,7 @@
 #include "remote/wire.h"
 
 enum { SHARD_OF, EPOCH_ORDER, ORDERS, EPOCHS, SPLIT, STEP, ASK_ORDER, ASK_USE };
-enum { MOST = 1000 /* samples that anybody asks for the order of */ };
+enum { MOST = 1000 /* samples of an order */ };
 
 /* ---- parts and orders ---- */
 
@@ -38,7 +38,7 @@ static void pass_order(lab_wire *w, void *arguments) {
     LAB_INOUT(w, a->order, a->epochs * a->n);
 }
 
-/* ---- what the functions to mend get as arguments: the hand-in asks, and the checker answers ---- */
+/* ---- function arguments of the functions to mend: the hand-in calls, and the checker answers ---- */
 
 typedef struct ask_order_call {
     uint64_t seed, epoch;
@@ -134,39 +134,22 @@ static void ask_use(void *context, uint64_t epoch, uint32_t sample) {
     lab_remote(ASK_USE, &a);
 }
 
-static void call_shard(void *arguments) {
-    shard_call *a = arguments;
-    a->shard = gs_shard_of(a->total, a->rank, a->size);
-}
-
-static void call_order(void *arguments) {
-    order_call *a = arguments;
-    gs_epoch_order(a->seed, a->epoch, a->n, a->order);
-}
+LAB_CALLER(call_shard, shard_call, a->shard = gs_shard_of(a->total, a->rank, a->size))
+LAB_CALLER(call_order, order_call, gs_epoch_order(a->seed, a->epoch, a->n, a->order))
 
 static void call_orders(void *arguments) {
     order_call *a = arguments;
     for (uint64_t e = 0; e < a->epochs; e++) gs_epoch_order(a->seed, e + 1, a->n, a->order + e * a->n);
 }
 
-static void call_epochs(void *arguments) {
-    epochs_call *a = arguments;
-    lab_epochs(a->seed, a->epochs, a->n, ask_order, a->order, ask_use, NULL);
-}
-
-static void call_split(void *arguments) {
-    split_call *a = arguments;
-    lab_split(a->seed, a->epoch, a->n, a->held_out, ask_order, a->order, a->train, a->validation);
-}
-
-static void call_step(void *arguments) {
-    step_call *a = arguments;
-    a->result = lab_step(a->w, a->lr, a->workers, a->parts, a->dw);
-}
+LAB_CALLER(call_epochs, epochs_call, lab_epochs(a->seed, a->epochs, a->n, ask_order, a->order, ask_use, NULL))
+LAB_CALLER(call_split, split_call,
+           lab_split(a->seed, a->epoch, a->n, a->held_out, ask_order, a->order, a->train, a->validation))
+LAB_CALLER(call_step, step_call, a->result = lab_step(a->w, a->lr, a->workers, a->parts, a->dw))
 
 #else
 
-/* The functions that the call under way has got. */
+/* The function arguments of the current call. */
 static lab_order *order_of;
 static lab_use *use;
 static void *context_of_use;
@@ -182,19 +165,15 @@ static void call_ask_use(void *arguments) {
 }
 
 gs_shard gs_shard_of(size_t total, int rank, int size) {
-    shard_call a = {total, rank, size, {0}};
-    lab_remote(SHARD_OF, &a);
-    return a.shard;
+    LAB_ASK(SHARD_OF, shard_call, shard, total, rank, size, {0});
 }
 
 void gs_epoch_order(uint64_t seed, uint64_t epoch, size_t n, uint32_t *order) {
-    order_call a = {seed, epoch, 1, n, order};
-    lab_remote(EPOCH_ORDER, &a);
+    lab_remote(EPOCH_ORDER, &(order_call){seed, epoch, 1, n, order});
 }
 
 void lab_orders(uint64_t seed, uint64_t epochs, size_t n, uint32_t *orders) {
-    order_call a = {seed, 1, epochs, n, orders};
-    lab_remote(ORDERS, &a);
+    lab_remote(ORDERS, &(order_call){seed, 1, epochs, n, orders});
 }
 
 void lab_epochs(uint64_t seed, uint64_t epochs, size_t n, lab_order *o, uint32_t *order, lab_use *u,
@@ -214,9 +193,7 @@ void lab_split(uint64_t seed, uint64_t epoch, size_t n, size_t held_out, lab_ord
 }
 
 double lab_step(double w, double lr, int workers, const lab_part *parts, double *dw) {
-    step_call a = {w, lr, workers, (lab_part *)parts, dw, 0};
-    lab_remote(STEP, &a);
-    return a.result;
+    LAB_ASK(STEP, step_call, result, w, lr, workers, (lab_part *)parts, dw, 0);
 }
 #endif
 

@@ -1,10 +1,10 @@
-/* The two rounds are checked by themselves (lab_half.h), so that a wrong 6.1 costs the points of 6.1 only. */
+/* Each round is checked separately (lab_half.h), so that a wrong 6.1 costs only its own points. */
 #include "tasks.h"
 
 #include <string.h>
 #include "lab_half.h"
 
-/* Between the rounds rank 0 has everything, the others nothing. */
+/* Between the rounds rank 0 owns everything, the others nothing. */
 static gs_chunk server_owns(int ranks, int rank, size_t count) {
     (void)ranks;
     return (gs_chunk){0, rank == 0 ? count : 0};
@@ -28,11 +28,11 @@ static gs_sync_cost sharded_cost(int ranks, int rank, const gs_sync_array *a) {
     return gs_sync_sharded_ps.cost(ranks, rank, a);
 }
 
-static const lab_half collecting = {LAB_FIRST, false, collect, server_owns, collect_cost};
-static const lab_half giving_back = {LAB_SECOND, false, give_back, server_owns, give_back_cost};
-static const lab_half all_servers = {LAB_WHOLE, false, sharded, NULL, sharded_cost};
+LAB_CHECK_HALF(check_collected, LAB_FIRST, false, collect, server_owns, collect_cost);
+LAB_CHECK_HALF(check_give_back, LAB_SECOND, false, give_back, server_owns, give_back_cost);
+LAB_CHECK_HALF(check_sharded, LAB_WHOLE, false, sharded, NULL, sharded_cost);
 
-/* What a worker had it has still: the framework may look at it. */
+/* A worker's gradient must not change: the framework may read it. */
 static gs_status gradient_stays(gs_comm *c, void *context) {
     float before[3] = {lab_number(0, 0), lab_number(0, 1), (float)c->rank}, x[3];
     const gs_sync_scheme scheme = {.name = "collect", .sum = collect};
@@ -50,21 +50,13 @@ static gs_status gradient_stays(gs_comm *c, void *context) {
 }
 
 static gs_status check_collect(void) {
-    GS_TRY(lab_check_half(&collecting));
+    GS_TRY(check_collected());
     return lab_run_ranks(3, gradient_stays, NULL);
-}
-
-static gs_status check_give_back(void) {
-    return lab_check_half(&giving_back);
 }
 
 static gs_status check_formulas(void) {
     GS_TRY(lab_check_cost(server_cost, &gs_sync_ps));
     return lab_check_time(server_time, &gs_sync_ps);
-}
-
-static gs_status check_sharded(void) {
-    return lab_check_half(&all_servers);
 }
 
 const char *const lab_may_call[] = {"gs_chunk_of",  "gs_chunk_range",  "gs_sync_round",    "gs_sync_send",
@@ -73,14 +65,13 @@ const char *const lab_may_call[] = {"gs_chunk_of",  "gs_chunk_range",  "gs_sync_
 
 const lab_task lab_tasks[] = {
     {"6.1", "collect: every gradient to rank 0, and their sum", 3, check_collect,
-     "who sends, who receives, and from whom? Draw the arrows for 3 ranks. What is the sum to begin with?"},
+     "which ranks send, and to which rank? Draw the arrows for 3 ranks. What is the sum at the start?"},
     {"6.2", "give back: the sum to every worker", 2, check_give_back,
-     "the arrows of 6.1, reversed. What a worker holds now is no longer needed."},
+     "reverse the arrows of 6.1. The sum replaces what a worker holds."},
     {"6.3", "what it costs: rounds, messages, bytes, time", 2, check_formulas,
      "`build/gradsum step --sync ps --workers 3` counts it. Which rank is the slowest, and what does it do "
-     "meanwhile?"},
+     "all that time?"},
     {"6.4", "every rank the server of one chunk", 3, check_sharded,
-     "3 ranks, chunks a, b, c: write down what rank 1 sends and receives in the first round, with the "
-     "chunk's name."},
+     "3 ranks, chunks a, b, c: write down which chunks rank 1 sends and receives in the first round."},
     {0},
 };

@@ -59,24 +59,18 @@ here=$(dirname "$0")
     done
 } >"$here/figure-training.txt"
 
-command -v gnuplot >/dev/null || { echo "figures.sh: without gnuplot no curves" >&2; exit 0; }
-data=$(mktemp -d)
-trap 'rm -rf "$data"' EXIT
-for scheme in ps sharded_ps ring; do
-    awk -v s=$scheme '$1 == s { n = 2; for (i = 2; i <= NF; i++) { print n, $i; n *= 2 } }' "$here/figure-workers.txt" \
-        >"$data/$scheme"
-done
-gnuplot <<END
-set terminal svg size 720,420 font "sans,13" noenhanced background "white"
-set output "$here/workers.svg"
-set xlabel "workers"
-set ylabel "milliseconds for one sum of 2 MB"
-set xtics (2, 4, 8, 16)
-set yrange [0:*]
-set grid lc rgb "#dddddd"
-set key left top spacing 1.1
-plot "$data/ps" with linespoints lw 2 pt 7 lc rgb "#000000" title "ps: one server", \
-     "$data/sharded_ps" with linespoints lw 2 pt 5 dt 2 lc rgb "#0072b2" \
-         title "sharded_ps: every rank serves one chunk", \
-     "$data/ring" with linespoints lw 2 pt 9 lc rgb "#d55e00" title "ring (lesson 7)"
+points() {
+    awk -v s="$1" '$1 == s { for (i = 2; i <= NF; i++) print 2 ^ (i - 1), $i }' "$here/figure-workers.txt"
+}
+awk -f lessons/curves.awk >"$here/workers.svg" <<END
+set x workers
+set y milliseconds for one sum of 2 MB
+set x_ticks 2 4 8 16
+set y_min 0
+= both sharded_ps: every rank serves one chunk
+$(points sharded_ps)
+= both ps: one server
+$(points ps)
+= both ring (lesson 7)
+$(points ring)
 END

@@ -1,8 +1,4 @@
-/* Lab 6: the parameter server. See README.md, and tasks.h for what each function must do.
- *
- * The library has schemes of these names too, in src/sync/. They are complete, and the place to look when you have
- * written yours. This file's take their place in build/lessons/06/gradsum.
- */
+/* Lab 6: the parameter server. See README.md, and tasks.h for what each function must do. */
 #include "tasks.h"
 
 /* ---- one server ---- */
@@ -19,7 +15,7 @@ gs_status collect(gs_sync *s, float *data, size_t count) {
 gs_status give_back(gs_sync *s, float *data, size_t count) {
     gs_chunk all = {0, count};
     gs_sync_round(s);
-    /* task 6.2: rank 0 sends the sum to all others, who receive it. */
+    /* task 6.2: rank 0 sends the sum; all others receive it. */
     (void)data, (void)all;
     return lab_blank("6.2");
     /* end of task 6.2 */
@@ -27,8 +23,8 @@ gs_status give_back(gs_sync *s, float *data, size_t count) {
 
 gs_sync_cost server_cost(int ranks, int rank, const gs_sync_array *a) {
     gs_sync_cost cost = {0};
-    /* task 6.3: cost.rounds, then gs_sync_cost_add for each message that this rank sends. Rank 0's messages are not
-     * those of a worker. */
+    /* task 6.3: cost.rounds, then gs_sync_cost_add for each message that this rank sends. Rank 0 and a worker
+     * send different messages. */
     (void)ranks, (void)rank, (void)a;
     lab_blank("6.3 (server_cost)");
     return cost;
@@ -36,7 +32,7 @@ gs_sync_cost server_cost(int ranks, int rank, const gs_sync_array *a) {
 }
 
 double server_time(int ranks, double bytes, const gs_sync_model *m) {
-    /* task 6.3: the messages that rank 0 receives, with an addition each, and those that it sends. */
+    /* task 6.3: count the messages that rank 0 receives, with an addition each, and those that it sends. */
     (void)ranks, (void)bytes, (void)m;
     lab_blank("6.3 (server_time)");
     return 0;
@@ -47,8 +43,8 @@ double server_time(int ranks, double bytes, const gs_sync_model *m) {
 
 gs_status sharded(gs_sync *s, float *data, size_t count) {
     int ranks = s->comm->size, me = s->comm->rank;
-    /* task 6.4: first round: to every other rank its chunk, from every other rank yours. Second round: yours to all,
-     * and theirs from all. Begin with rank me + 1, so that not all of them send to rank 0 first. */
+    /* task 6.4: first round: send every other rank its chunk, receive yours from every other rank. Second round: send
+     * yours to all, receive theirs. Start with rank me + 1, so that not all ranks send to rank 0 first. */
     (void)ranks, (void)me, (void)data, (void)count;
     return lab_blank("6.4");
     /* end of task 6.4 */

@@ -24,37 +24,16 @@ static void pass_sum(lab_wire *w, void *arguments) {
 
 #ifdef LAB_HAND_IN
 
-static void call_collect(void *arguments) {
-    sum_call *a = arguments;
-    a->status = collect(a->s, a->data, a->count);
-}
-
-static void call_give_back(void *arguments) {
-    sum_call *a = arguments;
-    a->status = give_back(a->s, a->data, a->count);
-}
-
-static void call_cost(void *arguments) {
-    lab_cost_call *a = arguments;
-    a->cost = server_cost(a->ranks, a->rank, &a->array);
-}
-
-static void call_time(void *arguments) {
-    lab_time_call *a = arguments;
-    a->time = server_time(a->ranks, a->bytes, &a->model);
-}
-
-static void call_sharded(void *arguments) {
-    sum_call *a = arguments;
-    a->status = sharded(a->s, a->data, a->count);
-}
+LAB_CALLER(call_collect, sum_call, a->status = collect(a->s, a->data, a->count))
+LAB_CALLER(call_give_back, sum_call, a->status = give_back(a->s, a->data, a->count))
+LAB_CALLER(call_cost, lab_cost_call, a->cost = server_cost(a->ranks, a->rank, &a->array))
+LAB_CALLER(call_time, lab_time_call, a->time = server_time(a->ranks, a->bytes, &a->model))
+LAB_CALLER(call_sharded, sum_call, a->status = sharded(a->s, a->data, a->count))
 
 #else
 
 static gs_status ask(int index, gs_sync *s, float *data, size_t count) {
-    sum_call a = {s, data, count, GS_OK};
-    lab_remote(index, &a);
-    return a.status;
+    LAB_ASK(index, sum_call, status, s, data, count, GS_OK);
 }
 
 gs_status collect(gs_sync *s, float *data, size_t count) {
@@ -66,15 +45,11 @@ gs_status give_back(gs_sync *s, float *data, size_t count) {
 }
 
 gs_sync_cost server_cost(int ranks, int rank, const gs_sync_array *array) {
-    lab_cost_call a = {ranks, rank, *array, {0}};
-    lab_remote(SERVER_COST, &a);
-    return a.cost;
+    LAB_ASK(SERVER_COST, lab_cost_call, cost, ranks, rank, *array, {0});
 }
 
 double server_time(int ranks, double bytes, const gs_sync_model *m) {
-    lab_time_call a = {ranks, bytes, *m, 0};
-    lab_remote(SERVER_TIME, &a);
-    return a.time;
+    LAB_ASK(SERVER_TIME, lab_time_call, time, ranks, bytes, *m, 0);
 }
 
 gs_status sharded(gs_sync *s, float *data, size_t count) {

@@ -20,30 +20,24 @@ figure threads schemes -n 8
     rm -f "$here/all"
 } >"$here/figure-collectives.txt"
 
-command -v gnuplot >/dev/null || { echo "figures.sh: without gnuplot no curves" >&2; exit 0; }
-data=$(mktemp -d)
-trap 'rm -rf "$data"' EXIT
 # The table's own figures, so that table and picture are of one run.
-for scheme in ps ring recursive_doubling halving_doubling; do
-    awk -v scheme=$scheme 'BEGIN { split("1024 16384 262144 2097152 16777216", bytes, " ") }
-        $1 == scheme { for (i = 1; i <= 5; i++) print bytes[i], ($(i + 1) + 0) / 1000 }' "$here/figure-link.txt" \
-            >"$data/$scheme"
-done
-gnuplot <<END
-set terminal svg size 720,440 font "sans,13" noenhanced background "white"
-set output "$here/crossing.svg"
-set logscale xy
-set xlabel "bytes of the array"
-set ylabel "milliseconds for one sum"
-set xtics ("1 KB" 1024, "16 KB" 16384, "256 KB" 262144, "2 MB" 2097152, "16 MB" 16777216)
-set grid lc rgb "#dddddd"
-set key left top spacing 1.1
-set xrange [700:24e6]
-set yrange [5:5000]
-plot "$data/ps" with linespoints lw 2 pt 7 lc rgb "#000000" title "ps: 2 rounds, 7 B into rank 0 and out again", \
-     "$data/recursive_doubling" with linespoints lw 2 pt 5 dt 2 lc rgb "#0072b2" \
-         title "recursive doubling: 3 rounds of B", \
-     "$data/ring" with linespoints lw 2 pt 9 lc rgb "#d55e00" title "ring: 14 rounds of B/8", \
-     "$data/halving_doubling" with linespoints lw 2 pt 11 dt 4 lc rgb "#009e73" \
-         title "halving and doubling: 6 rounds of B/2, B/4, B/8"
+points() {
+    awk -v s="$1" 'BEGIN { split("1024 16384 262144 2097152 16777216", bytes, " ") }
+        $1 == s { for (i = 1; i <= 5; i++) print bytes[i], ($(i + 1) + 0) / 1000 }' "$here/figure-link.txt"
+}
+awk -f lessons/curves.awk >"$here/crossing.svg" <<END
+set x bytes of the array
+set y milliseconds for one sum
+set x_log 1
+set y_log 1
+set x_ticks 1024=1_KB 16384=16_KB 262144=256_KB 2097152=2_MB 16777216=16_MB
+set y_min 5
+= both recursive doubling: 3 rounds of B
+$(points recursive_doubling)
+= both ring: 14 rounds of B/8
+$(points ring)
+= both halving and doubling: 6 of B/2, B/4, B/8
+$(points halving_doubling)
+= both ps: 2 rounds, 7 B into rank 0 and out
+$(points ps)
 END

@@ -6,7 +6,7 @@ static gs_status ring_sum(gs_sync *s, float *data, size_t count) {
     return ring_all_gather(s, data, count);
 }
 
-/* Ranks beyond a power of two hand in their gradient before, and get the sum after; meanwhile they only count the
+/* Ranks beyond a power of two send their gradient before, and receive the sum after; meanwhile they only count the
  * rounds (src/sync/fold.c). */
 static gs_status halving_doubling_sum(gs_sync *s, float *data, size_t count) {
     gs_fold f = gs_fold_of(s->comm->size, s->comm->rank);

@@ -29,60 +29,29 @@ static void pass_sum(lab_wire *w, void *arguments) {
 
 #ifdef LAB_HAND_IN
 
-static void call_reduce_scatter(void *arguments) {
-    sum_call *a = arguments;
-    a->status = ring_reduce_scatter(a->s, a->data, a->count);
-}
-
-static void call_all_gather(void *arguments) {
-    sum_call *a = arguments;
-    a->status = ring_all_gather(a->s, a->data, a->count);
-}
-
-static void call_cost(void *arguments) {
-    lab_cost_call *a = arguments;
-    a->cost = ring_cost(a->ranks, a->rank, &a->array);
-}
-
-static void call_time(void *arguments) {
-    lab_time_call *a = arguments;
-    a->time = ring_time(a->ranks, a->bytes, &a->model);
-}
-
-static void call_halving(void *arguments) {
-    sum_call *a = arguments;
-    a->status = halving(a->s, &a->fold, a->data, a->count, &a->has);
-}
-
-static void call_doubling(void *arguments) {
-    sum_call *a = arguments;
-    a->status = doubling(a->s, &a->fold, a->data, a->count, a->has);
-}
+LAB_CALLER(call_reduce_scatter, sum_call, a->status = ring_reduce_scatter(a->s, a->data, a->count))
+LAB_CALLER(call_all_gather, sum_call, a->status = ring_all_gather(a->s, a->data, a->count))
+LAB_CALLER(call_cost, lab_cost_call, a->cost = ring_cost(a->ranks, a->rank, &a->array))
+LAB_CALLER(call_time, lab_time_call, a->time = ring_time(a->ranks, a->bytes, &a->model))
+LAB_CALLER(call_halving, sum_call, a->status = halving(a->s, &a->fold, a->data, a->count, &a->has))
+LAB_CALLER(call_doubling, sum_call, a->status = doubling(a->s, &a->fold, a->data, a->count, a->has))
 
 #else
 
 gs_status ring_reduce_scatter(gs_sync *s, float *data, size_t count) {
-    sum_call a = {.s = s, .data = data, .count = count};
-    lab_remote(RING_REDUCE_SCATTER, &a);
-    return a.status;
+    LAB_ASK(RING_REDUCE_SCATTER, sum_call, status, .s = s, .data = data, .count = count);
 }
 
 gs_status ring_all_gather(gs_sync *s, float *data, size_t count) {
-    sum_call a = {.s = s, .data = data, .count = count};
-    lab_remote(RING_ALL_GATHER, &a);
-    return a.status;
+    LAB_ASK(RING_ALL_GATHER, sum_call, status, .s = s, .data = data, .count = count);
 }
 
 gs_sync_cost ring_cost(int ranks, int rank, const gs_sync_array *array) {
-    lab_cost_call a = {ranks, rank, *array, {0}};
-    lab_remote(RING_COST, &a);
-    return a.cost;
+    LAB_ASK(RING_COST, lab_cost_call, cost, ranks, rank, *array, {0});
 }
 
 double ring_time(int ranks, double bytes, const gs_sync_model *m) {
-    lab_time_call a = {ranks, bytes, *m, 0};
-    lab_remote(RING_TIME, &a);
-    return a.time;
+    LAB_ASK(RING_TIME, lab_time_call, time, ranks, bytes, *m, 0);
 }
 
 gs_status halving(gs_sync *s, const gs_fold *f, float *data, size_t count, chunks *has) {
@@ -93,9 +62,7 @@ gs_status halving(gs_sync *s, const gs_fold *f, float *data, size_t count, chunk
 }
 
 gs_status doubling(gs_sync *s, const gs_fold *f, float *data, size_t count, chunks has) {
-    sum_call a = {s, *f, data, count, has, GS_OK};
-    lab_remote(DOUBLING, &a);
-    return a.status;
+    LAB_ASK(DOUBLING, sum_call, status, s, *f, data, count, has, GS_OK);
 }
 #endif
 

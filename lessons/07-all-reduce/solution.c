@@ -1,8 +1,4 @@
-/* Lab 7: all-reduce. See README.md, and tasks.h for what each function must do.
- *
- * The library has schemes of these names too, in src/sync/. They are complete, and the place to look when you have
- * written yours. This file's take their place in build/lessons/07/gradsum.
- */
+/* Lab 7: all-reduce. See README.md, and tasks.h for what each function must do. */
 #include "tasks.h"
 
 /* ---- the ring ---- */
@@ -10,8 +6,8 @@
 gs_status ring_reduce_scatter(gs_sync *s, float *data, size_t count) {
     int ranks = s->comm->size, me = s->comm->rank;
     int right = (me + 1) % ranks, left = (me + ranks - 1) % ranks;
-    /* task 7.1: N - 1 rounds. In the first, send chunk `me` to the right, and add the chunk that comes from the
-     * left to your own. Which chunk is that? In each later round pass on the chunk that you have just added to. */
+    /* task 7.1: N - 1 rounds. In the first, send chunk `me` to the right, and add the chunk from the left to your own.
+     * Which chunk is that? In each later round send the chunk that you have just added to. */
     for (int k = 0; k < ranks - 1; k++) {
         gs_sync_round(s);
         GS_TRY(gs_sync_send(s, data, gs_chunk_of(count, ranks, me - k), right));
@@ -24,8 +20,8 @@ gs_status ring_reduce_scatter(gs_sync *s, float *data, size_t count) {
 gs_status ring_all_gather(gs_sync *s, float *data, size_t count) {
     int ranks = s->comm->size, me = s->comm->rank;
     int right = (me + 1) % ranks, left = (me + ranks - 1) % ranks;
-    /* task 7.2: N - 1 rounds. In the first, send the chunk that is complete here; in each later one, the one that has
-     * just come in. */
+    /* task 7.2: N - 1 rounds. In the first, send the chunk that is complete here; in each later round, the chunk that
+     * has just arrived. */
     for (int k = 0; k < ranks - 1; k++) {
         gs_sync_round(s);
         GS_TRY(gs_sync_send(s, data, gs_chunk_of(count, ranks, me + 1 - k), right));
@@ -38,7 +34,7 @@ gs_status ring_all_gather(gs_sync *s, float *data, size_t count) {
 gs_sync_cost ring_cost(int ranks, int rank, const gs_sync_array *a) {
     gs_sync_cost cost = {0};
     /* task 7.3: cost.rounds, then gs_sync_cost_add for each chunk that this rank sends. Which chunk does it not send in
-     * the first half, which not in the second? */
+     * the first half, and which in the second? */
     cost.rounds = 2 * ((size_t)ranks - 1);
     for (int other = 1; other < ranks; other++) {
         gs_sync_cost_add(&cost, a, gs_chunk_of(a->count, ranks, rank + 1 + other));
@@ -49,7 +45,7 @@ gs_sync_cost ring_cost(int ranks, int rank, const gs_sync_array *a) {
 }
 
 double ring_time(int ranks, double bytes, const gs_sync_model *m) {
-    /* task 7.3: all rounds send, and the rounds of one half add. */
+    /* task 7.3: all rounds send; only one half adds. */
     double chunk = bytes / ranks;
     return 2 * (ranks - 1) * (m->alpha + m->beta * chunk) + (ranks - 1) * m->gamma * chunk;
     /* end of task 7.3 */
@@ -59,7 +55,7 @@ double ring_time(int ranks, double bytes, const gs_sync_model *m) {
 
 gs_status halving(gs_sync *s, const gs_fold *f, float *data, size_t count, chunks *has) {
     /* task 7.4: for distance = 1, 2, 4, ... below f->places: the partner's place is f->place ^ distance, its rank
-     * gs_fold_rank(f, that). Cut *has in the middle: keep one half, send the other, and add what comes in. */
+     * gs_fold_rank(f, that). Halve *has: keep one half, send the other, and add what arrives. */
     for (int distance = 1; distance < f->places; distance *= 2) {
         int partner = gs_fold_rank(f, f->place ^ distance), middle = (has->first + has->last) / 2;
         chunks low = {has->first, middle}, high = {middle, has->last};
@@ -74,8 +70,9 @@ gs_status halving(gs_sync *s, const gs_fold *f, float *data, size_t count, chunk
 }
 
 gs_status doubling(gs_sync *s, const gs_fold *f, float *data, size_t count, chunks has) {
-    /* task 7.5: for distance = places/2, ..., 2, 1: send what you have, receive what the partner has. It has as many
-     * chunks as you: those just behind yours, or just before them. Which, if your place has a 0 at this distance? */
+    /* task 7.5: for distance = places/2, ..., 2, 1: send what you hold, receive what the partner holds. It holds as
+     * many chunks as you, just behind or just before yours. Which of both, if your place has a 0 bit at this
+     * distance? */
     for (int distance = f->places / 2; distance > 0; distance /= 2) {
         int partner = gs_fold_rank(f, f->place ^ distance), n = has.last - has.first;
         chunks comes = {has.last, has.last + n};

@@ -92,21 +92,17 @@ wanted seeds && {
 } > "$here/figure-drift-seeds.txt"
 
 wanted curves || exit 0
-command -v gnuplot > /dev/null || { echo "figures.sh: no gnuplot (Debian: gnuplot-nox), so no curves"; exit 0; }
-gnuplot << PLOT
-set terminal svg size 640,400 font "sans-serif,13" background "white"
-set output "$here/figure-drift.svg"
-set style line 1 lc rgb "#0072B2" lw 2 pt 7 ps 0.6
-set style line 2 lc rgb "#D55E00" lw 2 pt 5 ps 0.6
-set style line 3 lc rgb "#666666" lw 2 pt 9 ps 0.7
-set grid lc rgb "#dddddd"
-set logscale xy
-set format y "10^{%L}"
-set xlabel "steps"
-set ylabel "largest difference of any weight"
-set yrange [1e-9:10]
-set key at graph 0.98,0.52
-plot "$here/figure-drift.txt" using 1:6 with linespoints ls 3 title "1 worker, another seed", \
-     "" using 1:2 with linespoints ls 1 title "4 workers", \
-     "" using 1:4 with linespoints ls 2 title "4 workers, smooth network"
-PLOT
+awk -f lessons/curves.awk > "$here/figure-drift.svg" << END
+set x steps
+set y largest difference of any weight
+set x_log 1
+set y_log 1
+set y_min 1e-9
+set y_max 10
+= both 4 workers
+from $here/figure-drift.txt 1 2
+= both 4 workers, smooth network
+from $here/figure-drift.txt 1 4
+= both 1 worker, another seed
+from $here/figure-drift.txt 1 6
+END

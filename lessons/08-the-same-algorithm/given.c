@@ -59,7 +59,7 @@ static gs_status step(gs_worker *w, gs_score *score) {
     GS_TRY(sum(w));
     GS_TRY(gs_read_score(w, score));
     GS_TRY(gs_phase_ends(w, GS_PHASE_SYNC));
-    GS_TRY(gs_optimizer_update(w->optimizer, score->samples));
+    GS_TRY(gs_update(w, score->samples));
     return gs_phase_ends(w, GS_PHASE_UPDATE);
 }
 
@@ -70,6 +70,7 @@ static void describe(const gs_settings *s, char *text, size_t size) {
 
 static const gs_strategy of_lab = {.name = "exact",
                                    .option = "--exact",
+                                   .leaf_by_leaf = true,
                                    .describe = describe,
                                    .create = create,
                                    .step = step,

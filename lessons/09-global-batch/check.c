@@ -1,5 +1,4 @@
-/* Lesson 9: the checks of the tasks in tasks.h: against numbers worked out by hand, against what each worker really
- * used in a run, and against cases that are drawn. */
+/* Lesson 9: the checks: against numbers worked out by hand, against the rates of a run, and against drawn cases. */
 #include "tasks.h"
 #include "train/train.h"
 
@@ -22,9 +21,10 @@ static unsigned drawn(int task, int number, int i, unsigned below) {
 
 static gs_status check_rule(gs_lr_rule rule, double lr, double batch, double base, double wanted) {
     double got = gs_lr_scaled(rule, lr, batch, base);
-    if (near(got, wanted, 1e-12)) return GS_OK;
-    return gs_fail(GS_E_DIFFER, "rule %s, lr %g at base batch %g, batch %g: got %.10g, expected %.10g",
-                   gs_lr_rule_name(rule), lr, base, batch, got, wanted);
+    LAB_CHECK(near(got, wanted, 1e-12),
+              "rule %s, lr %g at base batch %g, batch %g: got %.10g, expected %.10g", gs_lr_rule_name(rule),
+              lr, base, batch, got, wanted);
+    return GS_OK;
 }
 
 static gs_status check_drawn_rule(int number) {
@@ -40,16 +40,11 @@ static gs_status the_rules(void) {
         gs_lr_rule rule;
         double lr, batch, base, wanted;
     } cases[] = {
-        {GS_LR_NONE, 0.05, 128, 128, 0.05},
-        {GS_LR_LINEAR, 0.05, 128, 128, 0.05},
-        {GS_LR_SQRT, 0.05, 128, 128, 0.05},
-        {GS_LR_NONE, 0.05, 512, 128, 0.05},
-        {GS_LR_LINEAR, 0.05, 512, 128, 0.2},
-        {GS_LR_SQRT, 0.05, 512, 128, 0.1},
-        {GS_LR_LINEAR, 0.05, 32, 128, 0.0125}, /* downwards too */
-        {GS_LR_SQRT, 0.05, 32, 128, 0.025},
-        {GS_LR_LINEAR, 0.1, 100, 32, 0.3125},
-        {GS_LR_SQRT, 0.1, 200, 100, 0.1414213562373095},
+        {GS_LR_NONE, 0.05, 128, 128, 0.05},    {GS_LR_LINEAR, 0.05, 128, 128, 0.05},
+        {GS_LR_SQRT, 0.05, 128, 128, 0.05},    {GS_LR_NONE, 0.05, 512, 128, 0.05},
+        {GS_LR_LINEAR, 0.05, 512, 128, 0.2},   {GS_LR_SQRT, 0.05, 512, 128, 0.1},
+        {GS_LR_LINEAR, 0.05, 32, 128, 0.0125}, {GS_LR_SQRT, 0.05, 32, 128, 0.025},
+        {GS_LR_LINEAR, 0.1, 100, 32, 0.3125},  {GS_LR_SQRT, 0.1, 200, 100, 0.1414213562373095},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
         GS_TRY(check_rule(cases[i].rule, cases[i].lr, cases[i].batch, cases[i].base, cases[i].wanted));
@@ -64,16 +59,10 @@ static void note_rate(gs_worker *w) {
     if (w->step <= STEPS) used[w->comm->rank][w->step - 1] = (double)w->optimizer->lr;
 }
 
-/* 6000 samples in batches of 400 are 15 steps an epoch; 4 times the base batch; 1.5 epochs are 22.5 steps. */
+/* 6000 samples in batches of 400, 4 times the base batch: 15 steps an epoch. 1.5 epochs are 22.5 steps. */
 static gs_status check_training(void) {
-    gs_settings s = gs_settings_default();
+    gs_settings s = lab_short_run("flatten, linear 10", "cpu,cpu", 400, STEPS);
     gs_result r = {0};
-    s.model = "flatten, linear 10";
-    s.devices = "cpu,cpu";
-    s.threads = 1;
-    s.timeout = 5;
-    s.batch = 400;
-    s.steps = STEPS;
     s.lr = 0.01f;
     s.lr_rule = GS_LR_LINEAR;
     s.base_batch = 100;
@@ -85,23 +74,22 @@ static gs_status check_training(void) {
     for (int rank = 0; rank < 2; rank++)
         for (int step = 0; step < STEPS; step++) {
             double wanted = step < 22.5 ? 0.01 + 0.03 * step / 22.5 : 0.04;
-            if (!near(used[rank][step], wanted, 1e-5))
-                return gs_fail(GS_E_DIFFER,
-                               "train --batch 400 --lr 0.01 --lr-rule linear --base-batch 100 --warmup 1.5: "
-                               "step %d of worker %d used %g, expected %g",
-                               step, rank, used[rank][step], wanted);
+            LAB_CHECK(near(used[rank][step], wanted, 1e-5),
+                      "train --batch 400 --lr 0.01 --lr-rule linear --base-batch 100 --warmup 1.5: step %d "
+                      "of worker %d used %g, expected %g",
+                      step, rank, used[rank][step], wanted);
         }
     return GS_OK;
 }
 
 static gs_status check_step(gs_lr_plan plan, uint64_t step, double wanted) {
-    float got = gs_lr_at(&plan, step);
-    if (near((double)got, wanted, 1e-6)) return GS_OK;
-    return gs_fail(GS_E_DIFFER, "from %g to %g in %g steps: step %llu got %g, expected %g", plan.first,
-                   plan.scaled, plan.warmup, (unsigned long long)step, (double)got, wanted);
+    double got = (double)gs_lr_at(&plan, step);
+    LAB_CHECK(near(got, wanted, 1e-6), "from %g to %g in %g steps: step %llu got %g, expected %g", plan.first,
+              plan.scaled, plan.warmup, (unsigned long long)step, got, wanted);
+    return GS_OK;
 }
 
-/* A point on the line, one behind its end. */
+/* A step of the warm-up and one after it. */
 static gs_status check_drawn_step(int number) {
     double first = (1 + drawn(1, number, 0, 100)) / 200.0, each = (1 + drawn(1, number, 1, 50)) / 1000.0;
     double warmup = (1 + drawn(1, number, 2, 400)) / 8.0, last = first + each * warmup;
@@ -142,22 +130,20 @@ static gs_status check_line(const double *steps, int seeds, lab_line wanted) {
     double copy[LAB_SEEDS];
     memcpy(copy, steps, (size_t)seeds * sizeof *steps);
     lab_line got = lab_line_of(wanted.batch, copy, seeds);
-    if (memcmp(copy, steps, (size_t)seeds * sizeof *steps) != 0)
-        return gs_fail(GS_E_DIFFER, "seeds with the steps %s: you changed steps[]; sort a copy",
-                       numbers(steps, seeds));
-    if (got.batch == wanted.batch && got.reached == wanted.reached && got.least == wanted.least &&
-        got.most == wanted.most && near(got.median, wanted.median, 1e-12))
-        return GS_OK;
-    return gs_fail(
-        GS_E_DIFFER,
+    LAB_CHECK(memcmp(copy, steps, (size_t)seeds * sizeof *steps) == 0,
+              "seeds with the steps %s: you changed steps[]; sort a copy", numbers(steps, seeds));
+    LAB_CHECK(
+        got.batch == wanted.batch && got.reached == wanted.reached && got.least == wanted.least &&
+            got.most == wanted.most && near(got.median, wanted.median, 1e-12),
         "batch %g, %d seed%s with the steps %s (0: never): got batch %g, reached %d, least %g, most %g, "
         "median %g; expected reached %d, least %g, most %g, median %g",
         wanted.batch, seeds, gs_s((unsigned)seeds), numbers(steps, seeds), got.batch, got.reached, got.least,
         got.most, got.median, wanted.reached, wanted.least, wanted.most, wanted.median);
+    return GS_OK;
 }
 
-/* Steps that grow by 0 to 8, then as many seeds that never got there: what is wanted is known before they are mixed.
- * First a few seeds, then as many as there may be; some need more steps than 32 bits can count. */
+/* Sorted steps, then seeds that never reached the target, so that the line is known; then they are shuffled. First up
+ * to 9 seeds, then up to LAB_SEEDS; some need more steps than 32 bits can count. */
 static gs_status check_drawn_line(int number) {
     double steps[LAB_SEEDS] = {0}, at = number % 4 == 3 ? ldexp(1, 33) : 1;
     int seeds = 1 + (int)drawn(2, number, 0, number < DRAWN / 2 ? 9 : LAB_SEEDS),
@@ -194,27 +180,25 @@ static gs_status the_line_of_a_batch(void) {
 /* "32: 141-188-282, 64: never" */
 static const char *text_of(const lab_line *line, int lines) {
     static char text[60 * LINES];
-    size_t used = 0;
-    for (int i = 0; i < lines && used < sizeof text; i++) {
-        const char *comma = i > 0 ? ", " : "";
-        int more = isinf(line[i].median)
-                       ? snprintf(text + used, sizeof text - used, "%s%g: never", comma, line[i].batch)
-                       : snprintf(text + used, sizeof text - used, "%s%g: %.6g-%.6g-%.6g", comma,
-                                  line[i].batch, line[i].least, line[i].median, line[i].most);
-        used += (size_t)more;
+    text[0] = '\0';
+    for (int i = 0; i < lines; i++) {
+        char steps[60] = "never";
+        if (!isinf(line[i].median))
+            snprintf(steps, sizeof steps, "%.6g-%.6g-%.6g", line[i].least, line[i].median, line[i].most);
+        lab_append(text, sizeof text, "%s%g: %s", i > 0 ? ", " : "", line[i].batch, steps);
     }
     return text;
 }
 
 static gs_status check_until(const lab_line *line, int lines, double wanted) {
     double got = lab_scales_until(line, lines);
-    if (got == wanted) return GS_OK;
-    return gs_fail(GS_E_DIFFER, "batch: least-median-most steps of %s: got %g, expected %g",
-                   text_of(line, lines), got, wanted);
+    LAB_CHECK(got == wanted, "batch: least-median-most steps of %s: got %g, expected %g",
+              text_of(line, lines), got, wanted);
+    return GS_OK;
 }
 
-/* Lines of which the first `good` scale, the next one does not, and those after it as it happens. Each batch is 1.5 to
- * 4 times the one before it. */
+/* The first `good` lines scale, the next one does not, and later ones are drawn. Each batch is 1.5 to 4 times the one
+ * before it. */
 static gs_status check_drawn_until(int number) {
     lab_line line[LINES];
     int lines = 1 + (int)drawn(3, number, 0, LINES), good = 1 + (int)drawn(3, number, 1, (unsigned)lines);
@@ -260,16 +244,13 @@ static gs_status where_a_rule_ends(void) {
 
 static gs_status check_law(const lab_line *line, int lines, double least, double samples, double tolerance) {
     lab_law law = lab_fit(line, lines);
-    if (!law.found)
-        return gs_fail(GS_E_DIFFER, "%s: no law was found; expected %g steps, %g samples",
-                       text_of(line, lines), least, samples);
-    if (near(law.least, least, tolerance) && near(law.samples, samples, tolerance) &&
-        near(law.critical, samples / least, tolerance))
-        return GS_OK;
-    return gs_fail(
-        GS_E_DIFFER,
-        "%s: got at least %.7g steps, %.7g samples, critical batch %.7g; expected %.7g, %.7g, %.7g",
-        text_of(line, lines), law.least, law.samples, law.critical, least, samples, samples / least);
+    LAB_CHECK(law.found, "%s: no law was found; expected %g steps, %g samples", text_of(line, lines), least,
+              samples);
+    LAB_CHECK(near(law.least, least, tolerance) && near(law.samples, samples, tolerance) &&
+                  near(law.critical, samples / least, tolerance),
+              "%s: got at least %.7g steps, %.7g samples, critical batch %.7g; expected %.7g, %.7g, %.7g",
+              text_of(line, lines), law.least, law.samples, law.critical, least, samples, samples / least);
+    return GS_OK;
 }
 
 /* A line that lies on a law. */
@@ -289,7 +270,7 @@ static gs_status check_drawn_law(int number) {
     return check_law(line, lines, least, samples, 1e-9);
 }
 
-/* Medians beside a law: the best one as a weighted line through (1 / batch, median), whose weights are 1 / median^2. */
+/* Medians beside a law. The best law is a weighted line through (1 / batch, median), whose weights are 1 / median^2. */
 static gs_status check_beside_a_law(int number) {
     lab_line line[LINES];
     int lines = 3 + (int)drawn(6, number, 0, LINES - 2);
@@ -320,9 +301,8 @@ static gs_status the_law_of_a_sweep(void) {
     GS_TRY(check_law(two, 2, 30, 6000, 1e-9));
     for (int i = 0; i < DRAWN; i++) GS_TRY(check_drawn_law(i));
     for (int i = 0; i < DRAWN; i++) GS_TRY(check_beside_a_law(i));
-    if (lab_fit(too_few, 3).found)
-        return gs_fail(GS_E_DIFFER, "%s: got a law, expected none", text_of(too_few, 3));
-    /* the best law was found by a search for the smallest sum of squares */
+    LAB_CHECK(!lab_fit(too_few, 3).found, "%s: got a law, expected none", text_of(too_few, 3));
+    /* found by a search for the smallest sum of squares */
     return check_law(measured, MEASURED, 27.4202738, 5071.24959, 1e-4);
 }
 
@@ -332,18 +312,18 @@ static gs_status check_judgement(const lab_line *line, int known, double steps, 
     static const char *const words[] = {"LAB_NO_LAW", "LAB_FAILED", "LAB_FASTER", "LAB_SLOWER",
                                         "LAB_AS_PREDICTED"};
     lab_judgement got = lab_judge(line, known);
-    if (near(got.steps, steps, 1e-6) && got.verdict == verdict) return GS_OK;
     const lab_line *next = &line[known];
-    return gs_fail(
-        GS_E_DIFFER,
-        "known: %s; batch %g: least %.6g, median %.6g, most %.6g steps: got %s, predicted %.7g; expected "
-        "%s, %.7g",
+    LAB_CHECK(
+        near(got.steps, steps, 1e-6) && got.verdict == verdict,
+        "known: %s; batch %g: least %.6g, median %.6g, most %.6g steps: got %s, predicted %.7g; expected %s, "
+        "%.7g",
         text_of(line, known), next->batch, next->least, next->median, next->most,
         (unsigned)got.verdict < 5 ? words[got.verdict] : "no verdict", got.steps, words[verdict], steps);
+    return GS_OK;
 }
 
 static gs_status check_drawn_judgement(int number) {
-    /* least and most, in steps of the prediction; the median is near one end, or far from it */
+    /* in units of the predicted steps */
     static const struct {
         double least, median, most;
         lab_verdict verdict;
@@ -370,7 +350,6 @@ static gs_status the_next_batch(void) {
     GS_TRY(check_judgement(failed, 2, 0, LAB_NO_LAW));
     GS_TRY(check_judgement(all_failed, 1, 0, LAB_NO_LAW));
     for (int i = 0; i < DRAWN; i++) GS_TRY(check_drawn_judgement(i));
-    /* measured: as predicted, slower, and failed; predictions from the law that fits best */
     GS_TRY(check_judgement(measured, 3, 38.1135726, LAB_AS_PREDICTED));
     GS_TRY(check_judgement(measured, 4, 34.8136150, LAB_SLOWER));
     return check_judgement(measured, 5, 32.3726661, LAB_FAILED);
@@ -380,19 +359,19 @@ const char *const lab_may_call[] = {NULL};
 
 const lab_task lab_tasks[] = {
     {"9.1", "the rate for a batch, and of each step", 2, the_rate_of_a_step,
-     "how many times the base batch is this batch? that factor, its root, or nothing. Step 0 has the first "
-     "rate, step number T the scaled one"},
+     "how many times the base batch is this batch? the rate grows by this factor, by its root, or not. Step "
+     "0 has the first rate, step number T the scaled rate"},
     {"9.2", "the line of a batch: all its seeds", 2, the_line_of_a_batch,
-     "a seed that never got there is not a seed with 0 steps, and leaving it out would praise the batch that "
+     "a seed that never reached the target did not need 0 steps; leaving it out would praise the batch that "
      "fails most"},
     {"9.3", "up to which batch does the rule scale?", 2, where_a_rule_ends,
-     "samples are batch times steps. Compare with the base's slowest seed, not with its median; and what "
-     "scales again after a batch that did not was luck"},
+     "samples are batch times steps. Compare with the base's slowest seed, not with its median. Stop at the "
+     "first batch that does not scale: a later one that scales had luck"},
     {"9.4", "the critical batch of a sweep", 2, the_law_of_a_sweep,
-     "two sums of products on the left of each equation, one sum on the right; batches whose median is "
-     "INFINITY are left out"},
+     "each equation has two sums of products on the left and one sum on the right. Leave out batches whose "
+     "median is INFINITY"},
     {"9.5", "does the next batch follow the law? (after 9.4)", 2, the_next_batch,
-     "the law must not see the batch that it predicts. FAILED comes before the comparison with least and "
-     "most: those are of the seeds that got there"},
+     "fit the law without the batch that it predicts. Decide FAILED before you compare with least and most, "
+     "which count only the seeds that reached the target"},
     {0},
 };

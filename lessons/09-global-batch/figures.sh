@@ -1,13 +1,13 @@
 #!/bin/sh
-# The figures of this lesson, from runs on this machine: sh figures.sh [sweeps] [rates] [warmup] [losses] [curves];
-# without a word all of them, in about twelve minutes. $GRADSUM: the program, if it is not build/gradsum.
+# Makes the figures of this lesson on this machine: sh figures.sh [sweeps] [rates] [warmup] [losses] [curves]; without
+# a word all of them, in about twelve minutes. $GRADSUM: the program, if it is not build/gradsum.
 cd "$(dirname "$0")/../.." || exit 1
 gradsum=${GRADSUM:-build/gradsum} here=lessons/09-global-batch
 work=$(mktemp -d) || exit 1
 trap 'rm -rf "$work"' EXIT
 words=$*
 wanted() { [ -z "$words" ] || echo " $words " | grep -q " $1 "; }
-export COLUMNS=70 # without the column `seconds`, which are another machine's
+export COLUMNS=70 # leaves out the column `seconds`
 
 # The table that a sweep prints: FILE OPTIONS...
 sweep() {
@@ -31,7 +31,7 @@ wanted rates && {
     done
 } > "$here/figure-rates.txt"
 
-# A warm-up, where it is of no use and where nothing works without it
+# A warm-up that does not help, and one that decides
 warmup() { # FILE, MODEL AS TYPED, OPTIONS...
     file=$1 model=$2
     shift 2
@@ -66,36 +66,33 @@ wanted losses && {
 
 wanted curves || exit 0
 
-command -v gnuplot > /dev/null || { echo "figures.sh: no gnuplot (Debian: gnuplot-nox), so no curves"; exit 0; }
-for rule in none linear sqrt; do # batch, median steps, least, most
+# steps = least + samples / batch: least squares, a point weighs 1 / steps^2
+points() { # RULE SHIFT: batch, median steps, least, most
     sed -n 's/^ *\([0-9]*\) *[0-9.e-]* *[0-9]*\/[0-9]* *\([0-9.]*\) *\([0-9]*\)-\([0-9]*\) .*/\1 \2 \3 \4/p' \
-        "$here/figure-$rule.txt" > "$work/$rule"
-done
-gnuplot << PLOT
-set terminal svg size 640,400 font "sans-serif,13" background "white"
-set output "$here/figure-steps.svg"
-set style line 1 lc rgb "#0072B2" lw 2 pt 7 ps 0.7
-set style line 2 lc rgb "#D55E00" lw 2 pt 5 ps 0.7
-set style line 3 lc rgb "#009E73" lw 2 pt 9 ps 0.8
-set style line 4 lc rgb "#666666" lw 1 dt 2
-set grid lc rgb "#dddddd"
-set logscale xy 2
-set xrange [24:2800]
-set yrange [4:1024]
-set xtics 32,2,2048
-set xlabel "global batch"
-set ylabel "steps to 80 %: median of 7 seeds, least to most"
-set fit quiet nolog
-least = 20
-samples = 7000
-law(x) = least + samples / x
-fit law(x) "$work/linear" using 1:2:2 yerrors via least, samples
-stats "$work/linear" using 2 every ::0::0 nooutput name "base"
-plot "$work/none" using (\$1 * 0.96):2:3:4 with yerrorlines ls 3 title "the same rate for all", \
-     "$work/sqrt" using (\$1 * 1.04):2:3:4 with yerrorlines ls 2 title "sqrt", \
-     "$work/linear" using 1:2:3:4 with yerrorbars ls 1 title "linear", \
-     law(x) ls 1 lw 1 title sprintf("%.1f + %.0f / batch", least, samples), \
-     base_max * 32 / x ls 4 title "ideal: twice the batch, half the steps", \
-     "+" using (samples / least):(law(samples / least)):(0):(-3) every ::0::0 with points pt 6 ps 1.4 lc rgb "#0072B2" \
-         title sprintf("critical batch %.0f", samples / least)
-PLOT
+        "$here/figure-$1.txt" | awk -v shift="$2" '{ $1 *= shift; print }'
+}
+law=$(points linear 1 | awk '
+    { w = 1 / $2 ^ 2; u = 1 / $1; s += w; su += w * u; suu += w * u * u; sy += w * $2; suy += w * u * $2 }
+    END { b = (s * suy - su * sy) / (s * suu - su * su); print (sy - b * su) / s, b }')
+awk -v law="$law" -v first="$(points linear 1 | awk 'NR == 1 { print $2 }')" '{ print }
+    END { split(law, l, " "); printf "= line %.1f + %.0f / batch\n", l[1], l[2]
+          for (b = 32; b <= 2048; b *= 1.4142) print b, l[1] + l[2] / b
+          printf "= dash ideal: twice the batch, half the steps\n32 %s\n%s 4\n", first, first * 8
+          printf "= dots critical batch %.0f\n%s %s\n", l[2] / l[1], l[2] / l[1], 2 * l[1] }' << END |
+set x global batch
+set y steps to 80 %: median of 7 seeds, least to most
+set x_log 1
+set y_log 1
+set x_ticks 32 64 128 256 512 1024 2048
+set y_ticks 4 8 16 32 64 128 256
+set x_min 28
+set y_min 4
+set y_max 256
+= dots linear
+$(points linear 1)
+= both sqrt
+$(points sqrt 1.04)
+= both the same rate for all
+$(points none 0.96)
+END
+    awk -f lessons/curves.awk > "$here/figure-steps.svg"

@@ -1,4 +1,4 @@
-/* Lab 9, as given: the rest of what takes the place of the functions of src/optim/lr_rule.h. */
+/* Lab 9, as given: the other functions of src/optim/lr_rule.h. */
 #include "tasks.h"
 
 #include <string.h>
@@ -9,7 +9,7 @@ const char *gs_lr_rule_name(gs_lr_rule rule) {
     return names[rule];
 }
 
-/* From which rate to which, in how many steps. A rate that does not grow needs no warm-up. */
+/* A rate that does not grow needs no warm-up. */
 gs_lr_plan gs_lr_plan_of(gs_lr_rule rule, double lr, double batch, double base_batch, double warmup_epochs,
                          double steps) {
     double scaled = gs_lr_scaled(rule, lr, batch, base_batch);

@@ -14,10 +14,7 @@ typedef struct scaled_call {
 
 static void pass_scaled(lab_wire *w, void *arguments) {
     scaled_call *a = arguments;
-    LAB_VALUE(w, a->rule);
-    LAB_VALUE(w, a->lr);
-    LAB_VALUE(w, a->batch);
-    LAB_VALUE(w, a->base_batch);
+    LAB_VALUES(w, a->rule, a->lr, a->batch, a->base_batch);
     LAB_RESULT(w, a->scaled);
 }
 
@@ -29,8 +26,7 @@ typedef struct rate_call {
 
 static void pass_rate(lab_wire *w, void *arguments) {
     rate_call *a = arguments;
-    LAB_VALUE(w, a->plan);
-    LAB_VALUE(w, a->step);
+    LAB_VALUES(w, a->plan, a->step);
     LAB_RESULT(w, a->rate);
 }
 
@@ -44,9 +40,8 @@ typedef struct line_call {
 
 static void pass_line(lab_wire *w, void *arguments) {
     line_call *a = arguments;
-    LAB_VALUE(w, a->batch);
-    LAB_VALUE(w, a->seeds);
-    LAB_INOUT(w, a->steps, (size_t)a->seeds); /* the check looks whether they are still the same */
+    LAB_VALUES(w, a->batch, a->seeds);
+    LAB_INOUT(w, a->steps, (size_t)a->seeds); /* so that the check sees changes */
     LAB_RESULT(w, a->line);
 }
 
@@ -69,73 +64,38 @@ static void pass_sweep(lab_wire *w, void *arguments) {
 
 #ifdef LAB_HAND_IN
 
-static void call_scaled(void *arguments) {
-    scaled_call *a = arguments;
-    a->scaled = gs_lr_scaled(a->rule, a->lr, a->batch, a->base_batch);
-}
-
-static void call_rate(void *arguments) {
-    rate_call *a = arguments;
-    a->rate = gs_lr_at(&a->plan, a->step);
-}
-
-static void call_line(void *arguments) {
-    line_call *a = arguments;
-    a->line = lab_line_of(a->batch, a->steps, a->seeds);
-}
-
-static void call_until(void *arguments) {
-    sweep_call *a = arguments;
-    a->until = lab_scales_until(a->line, a->lines);
-}
-
-static void call_fit(void *arguments) {
-    sweep_call *a = arguments;
-    a->law = lab_fit(a->line, a->lines);
-}
-
-static void call_judge(void *arguments) {
-    sweep_call *a = arguments;
-    a->judgement = lab_judge(a->line, a->lines - 1);
-}
+LAB_CALLER(call_scaled, scaled_call, a->scaled = gs_lr_scaled(a->rule, a->lr, a->batch, a->base_batch))
+LAB_CALLER(call_rate, rate_call, a->rate = gs_lr_at(&a->plan, a->step))
+LAB_CALLER(call_line, line_call, a->line = lab_line_of(a->batch, a->steps, a->seeds))
+LAB_CALLER(call_until, sweep_call, a->until = lab_scales_until(a->line, a->lines))
+LAB_CALLER(call_fit, sweep_call, a->law = lab_fit(a->line, a->lines))
+LAB_CALLER(call_judge, sweep_call, a->judgement = lab_judge(a->line, a->lines - 1))
 
 #else
 
 double gs_lr_scaled(gs_lr_rule rule, double lr, double batch, double base_batch) {
-    scaled_call a = {rule, lr, batch, base_batch, 0};
-    lab_remote(SCALED, &a);
-    return a.scaled;
+    LAB_ASK(SCALED, scaled_call, scaled, rule, lr, batch, base_batch, 0);
 }
 
 float gs_lr_at(const gs_lr_plan *p, uint64_t step) {
-    rate_call a = {*p, step, 0};
-    lab_remote(RATE_AT, &a);
-    return a.rate;
+    LAB_ASK(RATE_AT, rate_call, rate, *p, step, 0);
 }
 
 lab_line lab_line_of(double batch, const double *steps, int seeds) {
-    line_call a = {.batch = batch, .steps = (double *)steps, .seeds = seeds};
-    lab_remote(LINE_OF, &a);
-    return a.line;
+    LAB_ASK(LINE_OF, line_call, line, .batch = batch, .steps = (double *)steps, .seeds = seeds);
 }
 
 double lab_scales_until(const lab_line *line, int lines) {
-    sweep_call a = {.line = line, .lines = lines};
-    lab_remote(SCALES_UNTIL, &a);
-    return a.until;
+    LAB_ASK(SCALES_UNTIL, sweep_call, until, .line = line, .lines = lines);
 }
 
 lab_law lab_fit(const lab_line *line, int lines) {
-    sweep_call a = {.line = line, .lines = lines};
-    lab_remote(FIT, &a);
-    return a.law;
+    LAB_ASK(FIT, sweep_call, law, .line = line, .lines = lines);
 }
 
 /* The known lines, and the one to judge. */
 lab_judgement lab_judge(const lab_line *line, int known) {
-    sweep_call a = {.line = line, .lines = known + 1};
-    lab_remote(JUDGE, &a);
-    return a.judgement;
+    LAB_ASK(JUDGE, sweep_call, judgement, .line = line, .lines = known + 1);
 }
 #endif
 

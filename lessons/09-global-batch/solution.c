@@ -1,8 +1,7 @@
-/* Lesson 9: the global batch and the learning rate. What to write is said in tasks.h, in src/optim/lr_rule.h, and in
- * README.md.
+/* Lesson 9: the global batch and the learning rate. tasks.h, src/optim/lr_rule.h and README.md say what to write.
  *
- * The first half of this file, with given.c, takes the place of the library's functions of that header:
- * `build/lessons/09/gradsum train --lr-rule linear --warmup 1` asks it for the rate of each step. */
+ * The first half of this file, with given.c, replaces the library's functions of that header:
+ * `build/lessons/09/gradsum train --lr-rule linear --warmup 1` calls it for the rate of each step. */
 #include "tasks.h"
 
 #include <math.h>
@@ -11,7 +10,7 @@
 /* ---- the rate of each step ---- */
 
 double gs_lr_scaled(gs_lr_rule rule, double lr, double batch, double base_batch) {
-    /* task 9.1: lr is for the base batch. By which factor must it grow (or shrink) for this batch? It depends
+    /* task 9.1: lr is for the base batch. By which factor must it grow (or shrink) for this batch? The factor depends
      * on the rule: GS_LR_NONE, GS_LR_LINEAR, GS_LR_SQRT. */
     double k = batch / base_batch;
     return rule == GS_LR_LINEAR ? lr * k : rule == GS_LR_SQRT ? lr * sqrt(k) : lr;
@@ -19,8 +18,8 @@ double gs_lr_scaled(gs_lr_rule rule, double lr, double batch, double base_batch)
 }
 
 float gs_lr_at(const gs_lr_plan *p, uint64_t step) {
-    /* task 9.1: the rate of step number `step`, which begins with 0: a straight line from p->first at step 0 to
-     * p->scaled at step p->warmup, then p->scaled. p->warmup may be 0, and need not be a whole number. */
+    /* task 9.1: steps count from 0. The rate is a straight line from p->first at step 0 to p->scaled at step p->warmup,
+     * then p->scaled. p->warmup may be 0, and may have a fraction. */
     if ((double)step >= p->warmup) return (float)p->scaled;
     return (float)(p->first + (p->scaled - p->first) * ((double)step / p->warmup));
     /* end of task 9.1 */
@@ -35,7 +34,7 @@ static int compare(const void *a, const void *b) {
 }
 
 lab_line lab_line_of(double batch, const double *steps, int seeds) {
-    /* task 9.2: copy the steps, with INFINITY for never; qsort them with `compare`; then read off what is wanted. */
+    /* task 9.2: copy the steps, with INFINITY for never; qsort them with `compare`; then fill in the line. */
     double sorted[LAB_SEEDS] = {0};
     int reached = 0;
     for (int i = 0; i < seeds; i++) {
@@ -63,9 +62,9 @@ double lab_scales_until(const lab_line *line, int lines) {
 }
 
 lab_law lab_fit(const lab_line *line, int lines) {
-    /* task 9.4: divide each line's error by its steps, and what is to be small is the sum of the squares of
+    /* task 9.4: minimise the sum of the squares of the relative errors,
      *     least u + samples v - 1        with u = 1 / median, v = 1 / (batch median)
-     * Its derivatives by `least` and by `samples` are 0 at the best law: two equations for two unknowns. */
+     * At the best law, the derivatives by `least` and by `samples` are 0: two equations for two unknowns. */
     double uu = 0, uv = 0, vv = 0, u1 = 0, v1 = 0;
     int used = 0;
     for (int i = 0; i < lines; i++) {
@@ -90,7 +89,7 @@ lab_law lab_fit(const lab_line *line, int lines) {
 }
 
 lab_judgement lab_judge(const lab_line *line, int known) {
-    /* task 9.5: the law of the known lines (ask lab_fit) predicts the steps of line[known]. Then judge. */
+    /* task 9.5: predict the steps of line[known] from the law of the known lines (lab_fit). Then judge. */
     lab_law law = lab_fit(line, known);
     if (!law.found) return (lab_judgement){.verdict = LAB_NO_LAW};
     const lab_line *next = &line[known];

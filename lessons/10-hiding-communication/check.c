@@ -1,5 +1,5 @@
-/* Lesson 10: the list of its tasks, and the checks of buckets, also in training, with and without them.
- * check_rounding.c has those of 10.3 and 10.4. */
+/* Lesson 10: the list of its tasks, and the checks of 10.1 and 10.2, also in training. check_rounding.c checks 10.3 and
+ * 10.4. */
 #include "check.h"
 
 #include <math.h>
@@ -9,20 +9,6 @@
 
 /* Rows of drawn numbers (lab_pick); check_rounding.c has one more. */
 enum { LAYERS_ROW, LEAST_ROW, SIZES_ROW, TIMES_ROW, ALPHA_ROW, BETA_ROW };
-
-/* ---- training ---- */
-
-gs_settings lab_run_of(const char *model) {
-    gs_settings s = gs_settings_default();
-    s.model = model;
-    s.devices = "cpu,cpu,cpu";
-    s.sync = "ps";
-    s.batch = 333;
-    s.steps = 20;
-    s.threads = 1;
-    s.timeout = 5;
-    return s;
-}
 
 /* ---- 10.1 ---- */
 
@@ -34,13 +20,12 @@ typedef struct plan_case {
     int layers;
     size_t layer[MOST_LAYERS];
     int buckets;
-    size_t first[MOST_LAYERS + 1]; /* of each bucket that is wanted */
+    size_t first[MOST_LAYERS + 1]; /* of each expected bucket */
 } plan_case;
 
 static void list(char *text, size_t size, const size_t *number, int n) {
     text[0] = 0;
-    for (int i = 0; i < n; i++)
-        snprintf(text + strlen(text), size - strlen(text), i ? " %zu" : "%zu", number[i]);
+    for (int i = 0; i < n; i++) lab_append(text, size, i ? " %zu" : "%zu", number[i]);
 }
 
 static gs_status check_plan(const plan_case *k) {
@@ -60,16 +45,16 @@ static gs_status check_plan(const plan_case *k) {
     list(wanted, sizeof wanted, k->first, k->buckets);
     gs_bucket last = bucket[buckets > 0 && buckets <= k->layers + 1 ? buckets - 1 : 0];
     free(bucket);
-    if (right) return GS_OK;
-    return gs_fail(
-        GS_E_DIFFER,
-        "%zu element%s, layers at %s, at least %zu a bucket: got %d bucket%s, from \"%s\" on (the last of "
-        "%zu element%s), expected %d, from \"%s\" on, each up to where the one before it begins",
-        k->count, gs_s(k->count), layers, k->least, buckets, gs_s(buckets), got, last.count, gs_s(last.count),
-        k->buckets, wanted);
+    LAB_CHECK(right,
+              "%zu element%s, layers at %s, at least %zu a bucket: got %d bucket%s, which begin at \"%s\" "
+              "(the last has %zu element%s), expected %d, which begin at \"%s\" and end where the previous "
+              "one begins",
+              k->count, gs_s(k->count), layers, k->least, buckets, gs_s(buckets), got, last.count,
+              gs_s(last.count), k->buckets, wanted);
+    return GS_OK;
 }
 
-/* Layers of 0 to 11 elements, now and then several of none; the last has one at least. */
+/* Layers of 0 to 11 elements, sometimes several empty ones; the last has at least one. */
 static void draw_plan(plan_case *k, size_t i) {
     size_t end = 0;
     k->least = 1 + lab_pick(LEAST_ROW, i, 24);
@@ -83,28 +68,23 @@ static void draw_plan(plan_case *k, size_t i) {
     end = k->count = end + 4; /* the counts behind the gradients */
     for (int l = k->layers - 1; l >= 0; l--)
         if (k->layer[l] > 0 && k->layer[l] + k->least <= end) k->first[k->buckets++] = end = k->layer[l];
-    k->buckets++; /* which begins at 0 */
+    k->buckets++; /* the last one begins at 0 */
 }
 
 static gs_status check_buckets_in_training(const char *model, int kb, int buckets) {
-    gs_settings s = lab_run_of(model);
-    s.steps = 6;
-    gs_result plain = {0}, r = {0};
-    gs_status status = gs_train(&s, NULL, &plain);
+    gs_settings plain = lab_short_run(model, "cpu,cpu,cpu", 333, 6), s = plain;
+    double difference;
+    int got;
+    plain.sync = s.sync = "ps";
     s.bucket = kb;
-    if (status == GS_OK) status = gs_train(&s, NULL, &r);
-    if (status == GS_OK && r.overlap.buckets != buckets)
-        status = gs_fail(GS_E_DIFFER, "train --bucket %d --model \"%s\": %d bucket%s, expected %d", kb, model,
-                         r.overlap.buckets, gs_s(r.overlap.buckets), buckets);
-    if (status == GS_OK && lab_largest_difference(&plain, &r) > 0)
-        status =
-            gs_fail(GS_E_DIFFER,
-                    "train --bucket %d --model \"%s\": after 6 steps the weights differ by %g from those "
-                    "without buckets, expected the same",
-                    kb, model, lab_largest_difference(&plain, &r));
-    gs_result_free(&plain);
-    gs_result_free(&r);
-    return status;
+    GS_TRY(lab_train_both(&plain, &s, &difference, &got));
+    LAB_CHECK(got == buckets, "train --bucket %d --model \"%s\": %d bucket%s, expected %d", kb, model, got,
+              gs_s(got), buckets);
+    LAB_CHECK(difference == 0,
+              "train --bucket %d --model \"%s\": after 6 steps the weights differ by %g from those without "
+              "buckets, expected the same weights",
+              kb, model, difference);
+    return GS_OK;
 }
 
 static gs_status the_plan_of_buckets(void) {
@@ -114,10 +94,10 @@ static gs_status the_plan_of_buckets(void) {
         {10, 4, 2, {0, 6}, 2, {6, 0}},                /* just enough */
         {10, 5, 2, {0, 6}, 1, {0}},                   /* one too few */
         {10, 4, 3, {0, 4, 8}, 2, {4, 0}},             /* two layers together */
-        {14, 4, 3, {0, 4, 8}, 3, {8, 4, 0}},          /* a large layer is a bucket alone */
-        {20, 3, 4, {0, 2, 9, 16}, 4, {16, 9, 2, 0}},  /* what is left is a bucket, however small */
+        {14, 4, 3, {0, 4, 8}, 3, {8, 4, 0}},          /* a large layer alone */
+        {20, 3, 4, {0, 2, 9, 16}, 4, {16, 9, 2, 0}},  /* a small rest is a bucket too */
         {20, 4, 5, {0, 8, 8, 16, 16}, 3, {16, 8, 0}}, /* layers without weights */
-        {20, 1, 4, {0, 0, 0, 12}, 2, {12, 0}},        /* also at the beginning */
+        {20, 1, 4, {0, 0, 0, 12}, 2, {12, 0}},        /* layers without weights at the beginning */
         {MANY * 5, MANY, 3, {0, MANY * 2, MANY * 4}, 3, {MANY * 4, MANY * 2, 0}},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) GS_TRY(check_plan(&cases[i]));
@@ -128,9 +108,7 @@ static gs_status the_plan_of_buckets(void) {
     }
     GS_TRY(check_buckets_in_training("mlp", 1, 3));
     GS_TRY(check_buckets_in_training("mlp", 100, 2));
-    return check_buckets_in_training("conv 4 3x3 stride 2 pad 1, relu, max_pool 2, flatten, linear 16, tanh, "
-                                     "linear 10",
-                                     1, 2);
+    return check_buckets_in_training(SMALL_CNN, 1, 2);
 }
 
 /* ---- 10.2 ---- */
@@ -149,7 +127,7 @@ static void buckets_of(const plan_case *k, gs_bucket *bucket) {
     }
 }
 
-/* When are all gradients of a bucket final? Each layer with an element in it is asked. */
+/* The time when all gradients of a bucket are final. */
 static double final_at(const step_case *k, gs_bucket bucket) {
     double moment = 0;
     for (int i = 0; i < k->plan.layers; i++) {
@@ -163,17 +141,14 @@ static double final_at(const step_case *k, gs_bucket bucket) {
 
 static const char *step_text(const step_case *k) {
     static char text[300];
-    size_t n = 0;
+    char layers[100], first[100];
     const plan_case *p = &k->plan;
-    n += (size_t)snprintf(text, sizeof text, "layers at");
-    for (int i = 0; i < p->layers; i++) n += (size_t)snprintf(text + n, sizeof text - n, " %zu", p->layer[i]);
-    n += (size_t)snprintf(text + n, sizeof text - n, ", done after");
-    for (int i = 0; i < p->layers; i++) n += (size_t)snprintf(text + n, sizeof text - n, " %g", k->done[i]);
-    n += (size_t)snprintf(text + n, sizeof text - n, " s; buckets from");
-    for (int b = 0; b < p->buckets; b++)
-        n += (size_t)snprintf(text + n, sizeof text - n, " %zu", p->first[b]);
-    snprintf(text + n, sizeof text - n, " on, of %zu floats; alpha %g s, beta %g s", p->count, k->alpha,
-             k->beta);
+    list(layers, sizeof layers, p->layer, p->layers);
+    list(first, sizeof first, p->first, p->buckets);
+    snprintf(text, sizeof text, "layers at %s, done after", layers);
+    for (int i = 0; i < p->layers; i++) lab_append(text, sizeof text, " %g", k->done[i]);
+    lab_append(text, sizeof text, " s; buckets begin at %s, of %zu floats; alpha %g s, beta %g s", first,
+               p->count, k->alpha, k->beta);
     return text;
 }
 
@@ -198,8 +173,8 @@ static gs_status check_step(const step_case *k) {
     return GS_OK;
 }
 
-/* Layers of 0 to 11 floats, the last of 1 at least; a sum waits now for backward, now for the sum before it. Times are
- * in tenths, which no number of bits gives exactly. */
+/* Sums that sometimes wait for backward, sometimes for the previous sum. Times are in tenths, which binary fractions
+ * cannot represent. */
 static gs_status check_drawn_step(size_t i) {
     step_case k = {.alpha = 0.2 * (double)(1 + lab_pick(ALPHA_ROW, i, 8)),
                    .beta = 0.05 * (double)lab_pick(BETA_ROW, i, 4)};
@@ -217,10 +192,10 @@ static gs_status when_sums_are_over(void) {
         {{12, 4, 2, {0, 4}, 2, {4, 0}}, {2, 1}, 3, 0},       /* the second waits for the first */
         {{12, 4, 2, {0, 4}, 2, {4, 0}}, {5, 1}, 1, 0.125},   /* bytes, not floats */
         {{14, 8, 3, {0, 2, 8}, 2, {2, 0}}, {6, 3, 1}, 1, 0}, /* a bucket of two layers */
-        {{14, 99, 3, {0, 2, 8}, 1, {0}}, {6, 3, 1}, 1, 0},   /* of all layers */
+        {{14, 99, 3, {0, 2, 8}, 1, {0}}, {6, 3, 1}, 1, 0},   /* a bucket of all layers */
         {{20, 3, 4, {0, 2, 9, 15}, 4, {15, 9, 2, 0}}, {9, 4, 2, 1}, 1, 0},
         {{20, 4, 4, {0, 8, 8, 14}, 3, {14, 8, 0}}, {9, 7, 3, 1}, 1, 0}, /* a layer without weights */
-        {{12, 4, 3, {0, 0, 4}, 2, {4, 0}}, {9, 3, 1}, 1, 0},            /* also the first: all is hidden */
+        {{12, 4, 3, {0, 0, 4}, 2, {4, 0}}, {9, 3, 1}, 1, 0}, /* the first has none: all is hidden */
         {{MANY * 2, MANY, 2, {0, MANY}, 2, {MANY, 0}}, {9, 3}, 1, 1e-10},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) GS_TRY(check_step(&cases[i]));
@@ -232,15 +207,14 @@ const char *const lab_may_call[] = {NULL};
 
 const lab_task lab_tasks[] = {
     {"10.1", "the plan of buckets, and training with it", 3, the_plan_of_buckets,
-     "a bucket goes from a layer's first element up to where the bucket before it begins"},
+     "a bucket extends from a layer's first element to the beginning of the previous bucket"},
     {"10.2", "when the sums of the buckets are over; the hidden share", 2, when_sums_are_over,
-     "a sum waits for two things: for the last gradient of its bucket, and for the sum before it"},
+     "a sum waits for the last gradient of its bucket and for the previous sum"},
     {"10.3", "f32 to bf16, to nearest even", 2, lab_check_bf16,
-     "work out by hand the four lines of the README's drawing: which addition carries exactly in the second "
-     "and "
-     "the fourth? Then try it on a NaN whose lower 16 bits are all its fraction"},
+     "work out the four lines of the README's drawing by hand: which addition carries exactly in the second "
+     "and the fourth? Then try a NaN whose fraction is all in its lower 16 bits"},
     {"10.4", "f32 to f16, to nearest even", 3, lab_check_f16,
-     "decide in this order: NaN, too large, below 2^-14 (lrintf() of the number in units of 2^-24), and only "
-     "then the rest"},
+     "decide in this order: NaN, too large, below 2^-14 (lrintf() of the number in units of 2^-24), the "
+     "rest"},
     {0},
 };

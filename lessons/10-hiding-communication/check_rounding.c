@@ -1,5 +1,5 @@
-/* Lesson 10: the checks of 10.3 and 10.4. Rounding is compared with a search among all numbers of a format, in double
- * precision; 16 bits on the wire also with training without them. */
+/* Lesson 10: the checks of 10.3 and 10.4: against a search among all numbers of a format, in double precision, and
+ * training against training with f32. */
 #include "check.h"
 
 #include <math.h>
@@ -20,7 +20,7 @@ static float float_of(uint32_t bits) {
     return f;
 }
 
-/* The number that 15 bits mean, without a sign. Those of infinity: the number that would come next. */
+/* The number that 15 bits encode, without a sign; for infinity, the number that would come next. */
 static double meaning(gs_wire wire, uint32_t h) {
     int places = wire == GS_WIRE_F16 ? 10 : 7, bias = wire == GS_WIRE_F16 ? 15 : 127;
     int exponent = (int)(h >> places), fraction = (int)(h & ((1u << places) - 1));
@@ -32,7 +32,7 @@ static uint32_t infinity_of(gs_wire wire) {
     return wire == GS_WIRE_F16 ? 0x7c00 : 0x7f80;
 }
 
-/* The nearest number of the format, of two the even one, by a search among all of them. */
+/* The nearest number of the format, ties to even, by bisection. */
 static uint32_t nearest(gs_wire wire, float f) {
     double size = fabs((double)f);
     uint32_t sign = signbit(f) ? 0x8000 : 0, low = 0, high = infinity_of(wire);
@@ -50,40 +50,36 @@ static uint32_t nearest(gs_wire wire, float f) {
 
 static gs_status check_rounding(gs_wire wire, float f, uint16_t got, float kept) {
     if (isnan(f)) {
-        if ((got & 0x7fff) > infinity_of(wire)) return GS_OK;
-        return gs_fail(GS_E_DIFFER, "%s of a NaN (bits %08x): got %04x (%g), expected a NaN",
-                       gs_wire_name(wire), bits_of(f), got, kept);
+        LAB_CHECK((got & 0x7fff) > infinity_of(wire),
+                  "%s of a NaN (bits %08x): got %04x (%g), expected a NaN", gs_wire_name(wire), bits_of(f),
+                  got, (double)kept);
+        return GS_OK;
     }
     uint32_t wanted = nearest(wire, f);
-    if (got == wanted) return GS_OK;
     float is;
     gs_wire_widen(wire, &is, &(uint16_t){(uint16_t)wanted}, 1);
-    return gs_fail(GS_E_DIFFER, "%s of %.9g (%a, bits %08x): got %04x (%.9g), expected %04x (%.9g)",
-                   gs_wire_name(wire), f, f, bits_of(f), got, kept, wanted, is);
+    LAB_CHECK(got == wanted, "%s of %.9g (%a, bits %08x): got %04x (%.9g), expected %04x (%.9g)",
+              gs_wire_name(wire), (double)f, (double)f, bits_of(f), got, (double)kept, wanted, (double)is);
+    return GS_OK;
 }
 
-/* Training with these 16 bits: near the weights of f32, the same on all workers after each step. */
+/* Training with these 16 bits: near the weights of f32, and equal on all workers after each step. */
 static gs_status check_wire_in_training(gs_wire wire, double near) {
-    gs_settings s =
-        lab_run_of("conv 4 3x3 stride 2 pad 1, relu, max_pool 2, flatten, linear 16, tanh, linear 10");
-    gs_result plain = {0}, r = {0};
-    s.sync = "ring";
-    gs_status status = gs_train(&s, NULL, &plain);
+    gs_settings plain = lab_short_run(SMALL_CNN, "cpu,cpu,cpu", 333, 20), s;
+    double difference;
+    plain.sync = "ring";
+    s = plain;
     s.wire = wire;
     s.verify = 1;
-    if (status == GS_OK) status = gs_train(&s, NULL, &r);
-    if (status == GS_OK && !(lab_largest_difference(&plain, &r) <= near))
-        status =
-            gs_fail(GS_E_DIFFER,
-                    "train --sync ring --wire %s: after 20 steps the weights differ by %g from those with "
-                    "f32, expected at most %g",
-                    gs_wire_name(wire), lab_largest_difference(&plain, &r), near);
-    gs_result_free(&plain);
-    gs_result_free(&r);
-    return status;
+    GS_TRY(lab_train_both(&plain, &s, &difference, NULL));
+    LAB_CHECK(difference <= near,
+              "train --sync ring --wire %s: after 20 steps the weights differ by %g from those with f32, "
+              "expected at most %g",
+              gs_wire_name(wire), difference, near);
+    return GS_OK;
 }
 
-/* The numbers to try, in their order. All of them travel in one call. */
+/* The numbers to try, in order. All of them travel in one call. */
 typedef struct trials {
     size_t count, room;
     float *number;
@@ -112,7 +108,7 @@ static gs_status check_trials(gs_wire wire, const trials *t) {
     return status;
 }
 
-/* From easy to hard, then everything around every number of the format, then drawn bits. */
+/* From easy to hard, then around every number of the format, then drawn bits. */
 static gs_status check_format(gs_wire wire) {
     trials t = {0};
     static const float easy[] = {0, 1, -1, 0.5f, -2, 3, 100};

@@ -1,6 +1,6 @@
 #!/bin/sh
-# The figures of this lesson, from runs on this machine, in about four minutes. The machine should have nothing else to
-# do. sh figures.sh [buckets] [wire] [passes]: only these. $GRADSUM: the program, if it is not build/gradsum.
+# Makes the figures of this lesson, in about four minutes on an idle machine. sh figures.sh [buckets] [wire] [passes]
+# [overlap]: only these. $GRADSUM: the program, if it is not build/gradsum.
 cd "$(dirname "$0")/../.." || exit 1
 gradsum=${GRADSUM:-build/gradsum} here=lessons/10-hiding-communication
 work=$(mktemp -d) || exit 1
@@ -9,7 +9,7 @@ number() { grep '"event":"end"' | grep -o "\"$1\":[0-9.e+-]*" | head -1 | cut -d
 words=$*
 wanted() { [ -z "$words" ] || echo " $words " | grep -q " $1 "; }
 
-# 1. the hidden share by the size of buckets: of seeds 1 to 5 the median of each column. 0: without buckets.
+# 1. the hidden share by the size of buckets: the median of seeds 1 to 5 in each column. 0: without buckets.
 cnn="train --model cnn --devices cpu,cpu --threads 1 --sync ring --steps 16 --link 1ms,125MB/s"
 wanted buckets && {
     for seed in 1 2 3 4 5; do
@@ -58,11 +58,19 @@ wanted passes && {
     echo "#                                samples/s: median of seeds 1 to 5 (least to most)"
     for options in "--batch 128" "--batch 512 --accumulate 4"; do
         for seed in 1 2 3 4 5; do
-            $gradsum train --model lenet --devices cpu,cpu --threads 1 --sync ring --link 5ms,125MB/s \
-                --epochs 1 $options \
-                --seed $seed --json | number samples_per_s
+            $gradsum train --model lenet --devices cpu,cpu --threads 1 --sync ring --link 5ms,125MB/s --epochs 1 \
+                $options --seed $seed --json | number samples_per_s
         done | sort -g |
             awk -v o="$options" '{ x[NR] = $1 } END { printf "  %-30s %10.0f (%.0f to %.0f)\n", o, x[3], x[1], x[5] }'
     done
 } > "$here/figure-passes.txt"
+
+# 4. a step without and with buckets, in virtual time
+wanted overlap && for bucket in "" "--bucket 1024"; do
+    echo "= ${bucket:-one sum after backward}"
+    $gradsum simulate --workers 2 --model cnn --batch 128 --flops 100GFLOP/s --sync ring --link 1ms,125MB/s $bucket \
+        -o "$work/page.html" > "$work/out" || exit 1
+    grep -o '"worker":0,"what":"[a-z]*","from":[^}]*' "$work/page.html" | awk -F '[:",]+' '
+        { printf "%.1f %.1f %s %s\n", 1000 * $7, 1000 * $9, $5 == "sum" ? "sync" : "compute", $5 }'
+done | awk -f lessons/timeline.awk > "$here/figure-overlap.svg"
 exit 0

@@ -17,9 +17,7 @@ typedef struct plan_call {
 
 static void pass_plan(lab_wire *w, void *arguments) {
     plan_call *a = arguments;
-    LAB_VALUE(w, a->layers);
-    LAB_VALUE(w, a->count);
-    LAB_VALUE(w, a->least);
+    LAB_VALUES(w, a->layers, a->count, a->least);
     LAB_IN(w, a->layer, (size_t)a->layers);
     LAB_INOUT(w, a->bucket, (size_t)a->layers + 1);
     LAB_RESULT(w, a->buckets);
@@ -34,10 +32,7 @@ typedef struct share_call {
 
 static void pass_share(lab_wire *w, void *arguments) {
     share_call *a = arguments;
-    LAB_VALUE(w, a->t.layers);
-    LAB_VALUE(w, a->t.buckets);
-    LAB_VALUE(w, a->t.alpha);
-    LAB_VALUE(w, a->t.beta);
+    LAB_VALUES(w, a->t.layers, a->t.buckets, a->t.alpha, a->t.beta);
     LAB_IN(w, a->t.layer, (size_t)a->t.layers);
     LAB_IN(w, a->t.done, (size_t)a->t.layers);
     LAB_IN(w, a->t.bucket, (size_t)a->t.buckets);
@@ -45,7 +40,7 @@ static void pass_share(lab_wire *w, void *arguments) {
     LAB_RESULT(w, a->share);
 }
 
-/* ---- fewer bits: whole arrays, since one call for each number would take long ---- */
+/* ---- fewer bits: whole arrays, since a call for each number would be slow ---- */
 
 typedef struct narrow_call {
     gs_wire wire;
@@ -56,23 +51,16 @@ typedef struct narrow_call {
 
 static void pass_narrow(lab_wire *w, void *arguments) {
     narrow_call *a = arguments;
-    LAB_VALUE(w, a->wire);
-    LAB_VALUE(w, a->count);
+    LAB_VALUES(w, a->wire, a->count);
     LAB_IN(w, a->from, a->count);
     LAB_INOUT(w, a->to, a->count);
 }
 
 #ifdef LAB_HAND_IN
 
-static void call_plan(void *arguments) {
-    plan_call *a = arguments;
-    a->buckets = gs_buckets_plan(a->layer, a->layers, a->count, a->least, a->bucket);
-}
-
-static void call_share(void *arguments) {
-    share_call *a = arguments;
-    a->share = hidden_share(&a->t, a->over);
-}
+LAB_CALLER(call_plan, plan_call,
+           a->buckets = gs_buckets_plan(a->layer, a->layers, a->count, a->least, a->bucket))
+LAB_CALLER(call_share, share_call, a->share = hidden_share(&a->t, a->over))
 
 static void call_narrow(void *arguments) {
     narrow_call *a = arguments;
@@ -83,12 +71,10 @@ static void call_narrow(void *arguments) {
 #else
 
 int lab_plan(const size_t *layer, int layers, size_t count, size_t least, gs_bucket *bucket) {
-    plan_call a = {layer, layers, count, least, bucket, 0};
-    lab_remote(PLAN, &a);
-    return a.buckets;
+    LAB_ASK(PLAN, plan_call, buckets, layer, layers, count, least, bucket, 0);
 }
 
-/* For the library, which trusts a plan. */
+/* The library trusts a plan, so a wrong one ends here. */
 int gs_buckets_plan(const size_t *layer, int layers, size_t count, size_t least, gs_bucket *bucket) {
     int buckets = lab_plan(layer, layers, count, least, bucket);
     bool inside = buckets >= 1 && buckets <= layers + 1;
@@ -99,9 +85,7 @@ int gs_buckets_plan(const size_t *layer, int layers, size_t count, size_t least,
 }
 
 double hidden_share(const timeline *t, double *over) {
-    share_call a = {*t, over, 0};
-    lab_remote(HIDDEN_SHARE, &a);
-    return a.share;
+    LAB_ASK(HIDDEN_SHARE, share_call, share, *t, over, 0);
 }
 
 void lab_narrow(gs_wire wire, uint16_t *to, const float *from, size_t count) {

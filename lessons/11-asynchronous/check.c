@@ -1,6 +1,6 @@
-/* Lesson 11: the list of its tasks, and the checks of the server's book. It is first judged in a simulation: workers of
- * different speeds, whose messages arrive in an order that is the same each time. Then in training. The simulation also
- * has the times for 11.3. check_local.c has local SGD. */
+/* Lesson 11: the list of its tasks, and the checks of the server's clocks: first in a simulation of workers of
+ * different speeds, whose messages always arrive in the same order, then in training. The simulation also gives the
+ * times for 11.3. check_local.c checks local SGD. */
 #include "check.h"
 
 #include <math.h>
@@ -18,8 +18,8 @@ enum { MOST_WORKERS = 6, MOST_STEPS = 30, MOST_GRADIENTS = MOST_WORKERS * MOST_S
 typedef struct race {
     int workers;
     size_t bound, steps;
-    int duration[MOST_WORKERS]; /* of a step of each worker ... */
-    int jitter;                 /* ... and up to this much more, a different amount for each step */
+    int duration[MOST_WORKERS]; /* of a step of each worker */
+    int jitter;                 /* each step takes up to this much more */
 } race;
 
 /* Worker r computes until done[r]; then its gradient arrives. */
@@ -30,12 +30,11 @@ typedef struct simulation {
     uint64_t read[MOST_WORKERS], count[MOST_GRADIENTS];
     bool waits[MOST_WORKERS];
     long done[MOST_WORKERS];
-    long times[MOST_GRADIENTS]; /* [rank * steps + step]: when it was done */
-    int arrived
-        [MOST_GRADIENTS]; /* whose gradients have been applied, in their order: the record that we keep */
+    long times[MOST_GRADIENTS];  /* [rank * steps + step]: when it ended */
+    int arrived[MOST_GRADIENTS]; /* the workers whose gradients were applied, in order */
     size_t gradients;
-    size_t read_at[MOST_WORKERS];    /* length of that record when worker r read its weights */
-    uint64_t wanted[MOST_GRADIENTS]; /* staleness, counted from the record */
+    size_t read_at[MOST_WORKERS];    /* `gradients` when worker r read its weights */
+    uint64_t wanted[MOST_GRADIENTS]; /* staleness, counted from this record */
 } simulation;
 
 static int duration_of(const race *k, int rank, size_t step) {
@@ -56,7 +55,7 @@ static void begin(simulation *s, const race *k) {
     for (int r = 0; r < k->workers; r++) begin_step(s, r, 0);
 }
 
-/* Who arrives next? -1: everybody waits or has done all. The lower rank of two that come together. */
+/* The worker that arrives next; if two arrive together, the lower rank. -1: all wait or have done all steps. */
 static int next_arrival(const simulation *s) {
     int next = -1;
     for (int r = 0; r < s->race->workers; r++)
@@ -65,7 +64,6 @@ static int next_arrival(const simulation *s) {
     return next;
 }
 
-/* The rule, as the theory says it. */
 static bool is_allowed(const race *k, const size_t *clock, int rank) {
     for (int r = 0; r < k->workers; r++)
         if (clock[rank] > clock[r] + (clock[rank] == k->steps ? 0 : k->bound)) return false;
@@ -75,8 +73,7 @@ static bool is_allowed(const race *k, const size_t *clock, int rank) {
 static const char *clocks_text(const race *k, const size_t *clock) {
     static char text[200];
     snprintf(text, sizeof text, "K = %zu, %zu step%s an epoch, clocks", k->bound, k->steps, gs_s(k->steps));
-    for (int r = 0; r < k->workers; r++)
-        snprintf(text + strlen(text), sizeof text - strlen(text), " %zu", clock[r]);
+    for (int r = 0; r < k->workers; r++) lab_append(text, sizeof text, " %zu", clock[r]);
     return text;
 }
 
@@ -87,7 +84,7 @@ static gs_status check_rule(const simulation *s, int rank) {
     return GS_OK;
 }
 
-/* All steps of one epoch. `rule`: ask the student who may go on; `book`: have the student count. */
+/* All steps of one epoch. `rule`: check the student's 11.1; `book`: count with the student's 11.2. */
 static gs_status run(simulation *s, const race *k, bool rule, bool book) {
     begin(s, k);
     for (int r; (r = next_arrival(s)) >= 0;) {
@@ -101,7 +98,7 @@ static gs_status run(simulation *s, const race *k, bool rule, bool book) {
             s->clocks.applied++;
         s->clock[r]++;
         s->waits[r] = true;
-        for (int other = 0; other < k->workers; other++) { /* a step of the slowest may free several */
+        for (int other = 0; other < k->workers; other++) { /* a step of the slowest may release several */
             if (!s->waits[other]) continue;
             if (rule) GS_TRY(check_rule(s, other));
             if (is_allowed(k, s->clock, other) && s->clock[other] < k->steps) begin_step(s, other, now);
@@ -133,7 +130,7 @@ static race race_of(size_t i) {
 
 /* ---- 11.1 ---- */
 
-/* Each clock on its own, so that they are further apart than in a race; sometimes somebody is at the end. */
+/* Independent clocks, further apart than in a race; sometimes one is at the end. */
 static gs_status check_drawn_clocks(size_t i) {
     race k = race_of(RACES + i);
     simulation s;
@@ -178,7 +175,7 @@ static gs_status who_may_go_on(void) {
 
 /* ---- 11.2 ---- */
 
-/* As many numbers as `other` needs too. */
+/* As many counts as `count` or `other` needs. */
 static const char *counts_text(const uint64_t *count, const uint64_t *other) {
     static char text[2][200];
     static int next;
@@ -188,8 +185,7 @@ static const char *counts_text(const uint64_t *count, const uint64_t *other) {
     for (int i = 0; i < MOST_GRADIENTS; i++)
         if (count[i] || other[i]) last = i;
     for (int i = 0; i <= last && i < 20; i++)
-        snprintf(t + strlen(t), sizeof *text - strlen(t), "%s%llu", i > 0 ? " " : "",
-                 (unsigned long long)count[i]);
+        lab_append(t, sizeof *text, "%s%llu", i > 0 ? " " : "", (unsigned long long)count[i]);
     return t;
 }
 
@@ -198,20 +194,20 @@ static gs_status check_race(const race *k) {
     char order[80] = "";
     GS_TRY(run(&s, k, false, true));
     for (size_t i = 0; i < s.gradients && strlen(order) < 40; i++)
-        snprintf(order + strlen(order), sizeof order - strlen(order), "%d ", s.arrived[i]);
+        lab_append(order, sizeof order, "%d ", s.arrived[i]);
     LAB_CHECK(s.clocks.applied == s.gradients,
-              "%d worker%s, K = %zu: %zu gradient%s came, of workers %s...: %llu were counted as applied",
+              "%d worker%s, K = %zu: %zu gradient%s arrived, of workers %s...: %llu were counted as applied",
               k->workers, gs_s(k->workers), k->bound, s.gradients, gs_s(s.gradients), order,
               (unsigned long long)s.clocks.applied);
     LAB_CHECK(memcmp(s.count, s.wanted, sizeof s.count) == 0,
-              "%d worker%s, K = %zu, gradients in the order of workers %s...: staleness 0, 1, 2, ... "
-              "was counted %s times, expected %s",
+              "%d worker%s, K = %zu, gradients in the order of workers %s...: staleness 0, 1, 2, ... was "
+              "counted %s times, expected %s",
               k->workers, gs_s(k->workers), k->bound, order, counts_text(s.count, s.wanted),
               counts_text(s.wanted, s.count));
     return GS_OK;
 }
 
-/* K = 0: the gradients of all become one update, and none of them is stale. */
+/* K = 0: the gradients of all workers become one update, and none is stale. */
 static gs_status check_one_update(void) {
     static const race k = {3, 0, 4, {1, 1, 1}, 0};
     static const int all[] = {0, 1, 2};
@@ -230,7 +226,7 @@ static gs_status check_one_update(void) {
     return GS_OK;
 }
 
-/* Some workers, in any order; each has read its weights at a moment of its own. */
+/* Some workers, in any order; each read its weights at another time. */
 static gs_status check_drawn_update(size_t i) {
     race k = race_of(RACES + i);
     simulation s;
@@ -248,63 +244,49 @@ static gs_status check_drawn_update(size_t i) {
     gs_clocks_apply(&s.clocks, ranks, n);
     LAB_CHECK(
         s.clocks.applied == wanted && memcmp(s.count, s.wanted, sizeof s.count) == 0,
-        "%d worker%s, one update from the gradients of %d: staleness 0, 1, 2, ... was counted %s times, "
-        "%llu applied; expected %s times, %llu applied",
+        "%d worker%s, one update from the gradients of %d: staleness 0, 1, 2, ... was counted %s times, %llu "
+        "applied; expected %s times, %llu applied",
         k.workers, gs_s((unsigned)k.workers), n, counts_text(s.count, s.wanted),
         (unsigned long long)s.clocks.applied, counts_text(s.wanted, s.count), (unsigned long long)wanted);
     return GS_OK;
 }
 
-gs_settings lab_run_on(const char *devices) {
-    gs_settings s = gs_settings_default();
-    s.model = "flatten, linear 16, tanh, linear 10";
-    s.devices = devices;
-    s.batch = 333;
-    s.steps = 20;
-    s.threads = 1;
-    s.timeout = LAB_WAIT;
-    return s;
-}
-
 static gs_status check_staleness(const gs_result *r, size_t bound) {
     uint64_t gradients = 0;
     for (size_t i = 0; i < r->staleness.counts; i++) gradients += r->staleness.count[i];
-    size_t most = 2 * (2 * bound + 1); /* each of the others can do this many steps meanwhile */
+    size_t most = 2 * (2 * bound + 1); /* steps that the others can do meanwhile */
     LAB_CHECK(gradients == 60 && r->staleness.counts <= most + 1,
               "train --devices cpu,cpu,cpu --sync async --staleness %zu --steps 20: counted %llu gradient%s, "
-              "expected 60; the most stale one by %zu, expected at most %zu",
+              "expected 60; the largest staleness is %zu, expected at most %zu",
               bound, (unsigned long long)gradients, gs_s(gradients), r->staleness.counts - 1, most);
     LAB_CHECK(r->staleness.leads == bound + 1 && r->staleness.lead[bound] > 0,
-              "train --sync async --staleness %zu with a slow worker: the others got only %zu step%s ahead",
+              "train --sync async --staleness %zu with a slow worker: the others ran only %zu step%s ahead",
               bound, r->staleness.leads - 1, gs_s(r->staleness.leads - 1));
     return GS_OK;
 }
 
-/* The server, with the student's book: K = 0 is the synchronous parameter server, and K = 2 keeps its bound. */
+/* The server, with the student's functions: K = 2 keeps its bound, and K = 0 is the synchronous parameter server. */
 static gs_status check_async_training(void) {
-    gs_settings s = lab_run_on("cpu,cpu,cpu");
-    gs_result r = {0}, synchronous = {0};
+    gs_settings synchronous = lab_short_run(SMALL_MODEL, "cpu,cpu,cpu", BATCH, RUN_STEPS), s = synchronous;
+    gs_result r = {0};
+    double difference;
     s.sync = "async";
     s.staleness = 2;
     s.slow = (gs_slow){2, 10};
     gs_status status = gs_train(&s, NULL, &r);
     if (status == GS_OK) status = check_staleness(&r, 2);
     gs_result_free(&r);
-    s = lab_run_on("cpu,cpu,cpu");
-    s.sync = "ps";
-    if (status == GS_OK) status = gs_train(&s, NULL, &synchronous);
-    s.sync = "async";
+    GS_TRY(status);
+    s.slow = synchronous.slow;
     s.staleness = 0;
-    if (status == GS_OK) status = gs_train(&s, NULL, &r);
-    if (status == GS_OK && lab_largest_difference(&r, &synchronous) > 0)
-        status =
-            gs_fail(GS_E_DIFFER,
-                    "train --sync async --staleness 0: after 20 steps the weights differ by %g from those "
-                    "of --sync ps, expected the same",
-                    lab_largest_difference(&r, &synchronous));
-    gs_result_free(&r);
-    gs_result_free(&synchronous);
-    return status;
+    synchronous.sync = "ps";
+    GS_TRY(lab_train_both(&synchronous, &s, &difference, NULL));
+    LAB_CHECK(
+        difference == 0,
+        "train --sync async --staleness 0: after 20 steps the weights differ by %g from those of --sync ps, "
+        "expected the same weights",
+        difference);
+    return GS_OK;
 }
 
 static gs_status how_stale(void) {
@@ -319,8 +301,7 @@ static gs_status how_stale(void) {
 
 /* ---- 11.3 ---- */
 
-/* Of a unit of time: no number of bits gives it exactly. */
-static const double tenth = 0.1;
+static const double tenth = 0.1; /* seconds in a unit of time; no binary fraction */
 
 /* The first steps of each worker. */
 static const char *epoch_text(const race *k) {
@@ -329,9 +310,9 @@ static const char *epoch_text(const race *k) {
              k->bound, k->steps, gs_s(k->steps));
     for (int r = 0; r < k->workers; r++) {
         for (size_t i = 0; i < k->steps && i < 6; i++)
-            snprintf(text + strlen(text), sizeof text - strlen(text), " %g", tenth * duration_of(k, r, i));
-        snprintf(text + strlen(text), sizeof text - strlen(text), "%s (worker %d)%s",
-                 k->steps > 6 ? " ..." : "", r, r + 1 < k->workers ? "," : "");
+            lab_append(text, sizeof text, " %g", tenth * duration_of(k, r, i));
+        lab_append(text, sizeof text, "%s (worker %d)%s", k->steps > 6 ? " ..." : "", r,
+                   r + 1 < k->workers ? "," : "");
     }
     return text;
 }
@@ -352,8 +333,8 @@ static gs_status check_epoch(const race *k) {
         for (int r = 0; r < k->workers; r++) {
             size_t at = (size_t)r * k->steps + i;
             LAB_CHECK(fabs(done[at] - tenth * (double)s.times[at]) <= 1e-9,
-                      "%s: worker %d has done its step %zu after %.9g s, expected %.9g s", epoch_text(k), r,
-                      i, done[at], tenth * (double)s.times[at]);
+                      "%s: worker %d ends its step %zu after %.9g s, expected %.9g s", epoch_text(k), r, i,
+                      done[at], tenth * (double)s.times[at]);
             if (s.times[at] > over) over = s.times[at];
         }
     LAB_CHECK(fabs(got - tenth * (double)over) <= 1e-9, "%s: the epoch takes %.9g s, expected %.9g s",
@@ -373,13 +354,14 @@ const char *const lab_may_call[] = {"gs_clocks_slowest", "gs_optimizer_update", 
                                     "gs_fail",           "gs_context",          NULL};
 
 const lab_task lab_tasks[] = {
-    {"11.1", "bounded staleness: who may go on", 3, who_may_go_on,
-     "at most K ahead of the slowest is allowed, K itself too; at the end of an epoch 0"},
-    {"11.2", "the distribution of staleness; training with the book", 3, how_stale,
-     "all gradients of one update are as stale as they were before it. The training needs 11.1 too"},
-    {"11.3", "what the bound costs: who waits for whom", 2, how_long,
-     "a worker at step i has the clock i. How many steps must everybody have done before it may begin?"},
+    {"11.1", "bounded staleness: which worker may go on", 3, who_may_go_on,
+     "a worker may be 0 to K steps ahead of the slowest; at the end of an epoch 0"},
+    {"11.2", "the distribution of staleness; training with its counts", 3, how_stale,
+     "gradients of the same update do not make each other stale. The training needs 11.1 too"},
+    {"11.3", "what the bound costs: which worker waits", 2, how_long,
+     "a worker at step i has the clock i. How many steps must all workers have done before this worker may "
+     "begin?"},
     {"11.4", "local SGD: a step alone, and when to meet", 2, lab_check_steps_alone,
-     "divide by this worker's own samples; the H-th step is the one with w->step = H - 1."},
+     "divide by this worker's own samples; the H-th step has w->step = H - 1."},
     {0},
 };

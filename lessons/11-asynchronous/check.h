@@ -1,10 +1,11 @@
-/* What the two files of checks of lesson 11 share. */
+/* Shared by the checks of lesson 11. */
 #pragma once
 
 #include "tasks.h"
 
-/* A short training run: 6000 samples in batches of 333, so that nothing divides. */
-gs_settings lab_run_on(const char *devices);
+/* For short runs: 6000 samples in batches of 333, which nothing divides. */
+#define SMALL_MODEL "flatten, linear 16, tanh, linear 10"
+enum { BATCH = 333, RUN_STEPS = 20 };
 
 /* check_local.c: task 11.4. */
 gs_status lab_check_steps_alone(void);

@@ -1,13 +1,13 @@
-/* Lesson 11: the checks of local SGD. A step on its own; then training: H = 1 is compared with synchronous training,
- * and when workers have the same weights tells when they met. */
+/* Lesson 11: the checks of local SGD: a single step; then training. H = 1 must equal synchronous training, and equal
+ * weights show when workers met. */
 #include "check.h"
 
 #include <stdio.h>
 
-/* A row of drawn numbers (lab_pick). */
+/* Rows of drawn numbers (lab_pick). */
 enum { EVERY_ROW = 100, STEPS_ROW };
 
-/* ---- one step, with an optimiser that only notes what it was asked for ---- */
+/* ---- one step, with an optimiser that only records its calls ---- */
 
 static struct {
     int updates;
@@ -61,13 +61,12 @@ static gs_status check_step(const one_step *k) {
               text, since.mine, since.all, k->since.mine + (double)k->mine, k->since.all + (double)k->all);
     LAB_CHECK(meet == wanted, "%s: *meet is %s, expected %s", text, meet ? "true" : "false",
               wanted ? "true" : "false");
-    return k->mine == 0
-               ? GS_OK
-               : gs_context(lab_passed_on(run_step(k, true, &since, &meet), "gs_optimizer_update fails"),
-                            "%s", text);
+    if (k->mine == 0) return GS_OK;
+    return gs_context(lab_passed_on(run_step(k, true, &since, &meet), "gs_optimizer_update fails"), "%s",
+                      text);
 }
 
-/* Small ones, and such as a long run has: step numbers beyond 32 bits, counts beyond those of a float. */
+/* Small numbers, and those of a long run: step numbers beyond 32 bits, counts that a float cannot hold. */
 static gs_status check_steps(void) {
     static const one_step first = {2, 0, 3, 6, {0, 0}}, second = {2, 1, 3, 6, {3, 6}},
                           empty = {3, 2, 0, 2, {4, 8}};
@@ -91,28 +90,23 @@ static gs_status check_steps(void) {
 
 /* ---- training ---- */
 
-/* H = 1 is the synchronous step: the mean of (W - lr mean gradient of a part), weighted, is W - lr mean gradient. */
+/* H = 1 is the synchronous step: the weighted mean of (W - lr mean gradient of a part) is W - lr mean gradient. */
 static gs_status check_h_1(const char *devices, float momentum) {
-    gs_settings s = lab_run_on(devices);
-    gs_result synchronous = {0}, local = {0};
-    s.momentum = momentum;
-    s.sync = "ps";
-    gs_status status = gs_train(&s, NULL, &synchronous);
-    s.sync = "local";
-    s.every = 1;
-    if (status == GS_OK) status = gs_train(&s, NULL, &local);
-    if (status == GS_OK && !(lab_largest_difference(&local, &synchronous) <= 1e-6))
-        status =
-            gs_fail(GS_E_DIFFER,
-                    "train --devices %s --batch 333 --momentum %g --sync local --every 1: after 20 steps "
-                    "the weights differ by %g from those of --sync ps, expected rounding, at most 1e-6",
-                    devices, momentum, lab_largest_difference(&local, &synchronous));
-    gs_result_free(&synchronous);
-    gs_result_free(&local);
-    return status;
+    gs_settings synchronous = lab_short_run(SMALL_MODEL, devices, BATCH, RUN_STEPS), local = synchronous;
+    double difference;
+    synchronous.momentum = local.momentum = momentum;
+    synchronous.sync = "ps";
+    local.sync = "local";
+    local.every = 1;
+    GS_TRY(lab_train_both(&synchronous, &local, &difference, NULL));
+    LAB_CHECK(difference <= 1e-6,
+              "train --devices %s --batch 333 --momentum %g --sync local --every 1: after 20 steps the "
+              "weights differ by %g from those of --sync ps, expected rounding, at most 1e-6",
+              devices, (double)momentum, difference);
+    return GS_OK;
 }
 
-static float seen[3][20]; /* by rank and step: one weight */
+static float seen[3][RUN_STEPS]; /* by rank and step: one weight */
 
 static void note_weight(gs_worker *w) {
     gs_mem last = gs_at(w->model->weights, w->model->params - 1);
@@ -120,17 +114,17 @@ static void note_weight(gs_worker *w) {
     if (w->device->ops->read(w->device, to, last, sizeof *to) != GS_OK) gs_bug("%s", gs_message());
 }
 
-/* The workers are the same after each H-th step and at the end of an epoch (step 19 of 6000 samples), and else not. */
+/* The workers have equal weights after each H-th step and at the end of an epoch (step 19), and only then. */
 static gs_status check_when(int every) {
-    gs_settings s = lab_run_on("cpu,cpu,cpu");
+    gs_settings s = lab_short_run(SMALL_MODEL, "cpu,cpu,cpu", BATCH, RUN_STEPS);
     gs_result r = {0};
     s.sync = "local";
     s.every = every;
     s.test_hook = note_weight;
     GS_TRY(gs_train(&s, NULL, &r));
     gs_result_free(&r);
-    for (int step = 1; step <= 20; step++) {
-        if (step == 19) continue; /* the average of the epoch's end comes after the look */
+    for (int step = 1; step <= RUN_STEPS; step++) {
+        if (step == 19) continue; /* note_weight runs before the average at the end of the epoch */
         bool met = seen[0][step - 1] == seen[1][step - 1] && seen[0][step - 1] == seen[2][step - 1];
         LAB_CHECK(met == (step % every == 0),
                   "train --sync local --every %d: after step %d the workers' weights are %s, expected %s",

@@ -1,12 +1,12 @@
 #!/bin/sh
-# The figures of this lesson, from runs on this machine, in about ten minutes. The machine should have nothing else to
-# do. sh figures.sh [speed] [accuracy] [staleness]: only these. $GRADSUM: the program, if it is not build/gradsum.
+# Makes the figures of this lesson, in about ten minutes on an idle machine. sh figures.sh [speed] [accuracy]
+# [staleness]: only these. $GRADSUM: the program, if it is not build/gradsum.
 cd "$(dirname "$0")/../.." || exit 1
 gradsum=${GRADSUM:-build/gradsum} here=lessons/11-asynchronous
 work=$(mktemp -d) || exit 1
 trap 'rm -rf "$work"' EXIT
 number() { grep '"event":"end"' | grep -o "\"$1\":[0-9.e+-]*" | head -1 | cut -d: -f2; }
-of_seeds() { # FIELD ARGUMENTS...: what seeds 1 to 5 give
+of_seeds() { # FIELD ARGUMENTS...: the results of seeds 1 to 5
     field=$1
     shift
     for seed in 1 2 3 4 5; do $gradsum "$@" --seed $seed --json | number "$field"; done
@@ -19,7 +19,7 @@ ways="ps:local --every 4:local --every 16:async --staleness 0:async --staleness 
 ways="$ways:async --staleness 4:async --staleness 16"
 each_way() { echo "$ways" | tr : '\n'; }
 
-# 1. a straggler and hiccups: speed of each way to wait. In $work/CONDITION.WAY a line for each seed.
+# 1. speed with a straggler and with hiccups. $work/CONDITION.WAY has a line for each seed.
 wanted speed && {
     echo "# gradsum $lenet --epochs 2 \\"
     echo "#     --link 5ms,1GB/s --sync ...: samples/s, the median of seeds 1 to 5; of how many seeds faster than K = 0"
@@ -43,7 +43,7 @@ wanted speed && {
         sed '/staleness 0/s/0 of 5/      /g; s/ *$//'
 } > "$here/figure-speed.txt"
 
-# 2. accuracy: no link, because it changes nothing of it but the order in which gradients come
+# 2. accuracy: no link, which would only change the order of the gradients
 wanted accuracy && {
     echo "# gradsum $lenet --epochs 4 --sync ...: test accuracy in %"
     echo "# sync                       seeds 1, 2, 3, 4, 5          median  lower than ps"

@@ -1,4 +1,4 @@
-/* Lab 11, as given: what else --sync async and --sync local need. */
+/* Lab 11, as given: the other functions for --sync async and --sync local. */
 #include "tasks.h"
 
 #include <stdio.h>
@@ -33,14 +33,13 @@ static void free_local(gs_worker *w) {
     free(w->strategy_state);
 }
 
-/* The average of what the workers have in x, weighted by the samples that each has seen: x = sum over workers of
- * (mine / all) x. `mine` are this worker's, perhaps 0; `all` those of all together. */
+/* x = sum over workers of (mine / all) x: the average, weighted by samples. `mine` may be 0. */
 static gs_status weighted_average(gs_sync *s, float *x, size_t count, double mine, double all) {
     for (size_t i = 0; i < count; i++) x[i] *= (float)(mine / all);
     return gs_sync_run(s, x, count);
 }
 
-/* The average of an array of this worker's device. The gradients, which are free between two steps, carry it. */
+/* The average of an array on this worker's device. The buffer of the gradients, free between two steps, carries it. */
 static gs_status average(gs_worker *w, gs_mem x) {
     const gs_backend *ops = w->device->ops;
     const local *l = w->strategy_state;
@@ -54,8 +53,7 @@ static gs_status average(gs_worker *w, gs_mem x) {
     return ops->copy(w->device, x, carrier, count);
 }
 
-/* The workers meet: the weights are averaged, and the optimiser's vectors (velocity) too; the epoch's counts are
- * summed. */
+/* Averages the weights and the optimiser's vectors (velocity); sums the epoch's counts. */
 static gs_status meet(gs_worker *w, gs_score *score) {
     local *l = w->strategy_state;
     gs_mem stats = gs_model_stats(w->model);
@@ -87,7 +85,7 @@ static gs_status step(gs_worker *w, gs_score *score) {
     *score = gs_score_of(stats);
     if (!time_to_meet) return GS_OK;
 
-    gs_score sum; /* of the epoch up to here, over all workers: only the wish to stop matters yet */
+    gs_score sum; /* of the epoch so far; only the request to stop matters */
     GS_TRY(meet(w, &sum));
     score->stop = sum.stop;
     return GS_OK;

@@ -15,7 +15,7 @@ typedef struct clocks_call {
     bool may;
 } clocks_call;
 
-/* So stale can a gradient be: each of the others makes 2 K + 1 steps meanwhile. */
+/* The largest staleness, plus 1: each other worker does 2 K + 1 steps meanwhile. */
 static size_t counts_of(const gs_clocks *c) {
     return (size_t)(c->workers - 1) * (2 * c->bound + 1) + 1;
 }
@@ -23,16 +23,13 @@ static size_t counts_of(const gs_clocks *c) {
 static void pass_clocks(lab_wire *w, void *arguments) {
     clocks_call *a = arguments;
     gs_clocks *c = &a->clocks;
-    LAB_VALUE(w, c->workers);
-    LAB_VALUE(w, c->bound);
-    LAB_VALUE(w, c->steps);
+    LAB_VALUES(w, c->workers, c->bound, c->steps);
     LAB_IN(w, c->clock, (size_t)c->workers);
     LAB_IN(w, c->read, (size_t)c->workers);
     LAB_VALUE(w, c->applied);
     LAB_RESULT(w, c->applied);
     LAB_INOUT(w, c->count, counts_of(c));
-    LAB_VALUE(w, a->rank);
-    LAB_VALUE(w, a->n);
+    LAB_VALUES(w, a->rank, a->n);
     LAB_IN(w, a->ranks, (size_t)a->n);
     LAB_RESULT(w, a->may);
 }
@@ -44,9 +41,7 @@ typedef struct epoch_call {
 
 static void pass_epoch(lab_wire *w, void *arguments) {
     epoch_call *a = arguments;
-    LAB_VALUE(w, a->epoch.workers);
-    LAB_VALUE(w, a->epoch.bound);
-    LAB_VALUE(w, a->epoch.steps);
+    LAB_VALUES(w, a->epoch.workers, a->epoch.bound, a->epoch.steps);
     LAB_IN(w, a->epoch.takes, (size_t)a->epoch.workers * a->epoch.steps);
     LAB_INOUT(w, a->done, (size_t)a->epoch.workers * a->epoch.steps);
     LAB_RESULT(w, a->over);
@@ -67,18 +62,13 @@ typedef struct step_call {
 static void pass_step(lab_wire *w, void *arguments) {
     step_call *a = arguments;
     lab_pass_comm(w, &a->comm);
-    LAB_VALUE(w, a->every);
-    LAB_VALUE(w, a->step);
-    LAB_VALUE(w, a->since);
-    LAB_VALUE(w, a->mine);
-    LAB_VALUE(w, a->all);
-    LAB_VALUE(w, a->meet);
+    LAB_VALUES(w, a->every, a->step, a->since, a->mine, a->all, a->meet);
     LAB_RESULT(w, a->since);
     LAB_RESULT(w, a->meet);
     lab_status(w, &a->status);
 }
 
-/* gs_optimizer_update, on the optimiser of the worker whose step is under way. */
+/* gs_optimizer_update, with the optimiser of the worker whose step runs. */
 typedef struct update_call {
     double samples;
     gs_status status;
@@ -92,22 +82,11 @@ static void pass_update(lab_wire *w, void *arguments) {
 
 #ifdef LAB_HAND_IN
 
-static void call_may_go_on(void *arguments) {
-    clocks_call *a = arguments;
-    a->may = gs_clocks_may_go_on(&a->clocks, a->rank);
-}
+LAB_CALLER(call_may_go_on, clocks_call, a->may = gs_clocks_may_go_on(&a->clocks, a->rank))
+LAB_CALLER(call_apply, clocks_call, gs_clocks_apply(&a->clocks, a->ranks, a->n))
+LAB_CALLER(call_epoch, epoch_call, a->over = epoch_takes(&a->epoch, a->done))
 
-static void call_apply(void *arguments) {
-    clocks_call *a = arguments;
-    gs_clocks_apply(&a->clocks, a->ranks, a->n);
-}
-
-static void call_epoch(void *arguments) {
-    epoch_call *a = arguments;
-    a->over = epoch_takes(&a->epoch, a->done);
-}
-
-/* A worker with what step_alone may look at. */
+/* A worker with the fields that step_alone may read. */
 static void call_step(void *arguments) {
     step_call *a = arguments;
     gs_optimizer optimizer = {0};
@@ -125,7 +104,7 @@ gs_status gs_optimizer_update(gs_optimizer *o, double samples) {
     return a.status;
 }
 
-/* As in given.c, so that 11.1 need not ask. */
+/* As in given.c. */
 size_t gs_clocks_slowest(const gs_clocks *c) {
     size_t slowest = c->clock[0];
     for (int r = 1; r < c->workers; r++)
@@ -136,9 +115,7 @@ size_t gs_clocks_slowest(const gs_clocks *c) {
 #else
 
 bool gs_clocks_may_go_on(const gs_clocks *c, int rank) {
-    clocks_call a = {.clocks = *c, .rank = rank};
-    lab_remote(MAY_GO_ON, &a);
-    return a.may;
+    LAB_ASK(MAY_GO_ON, clocks_call, may, .clocks = *c, .rank = rank);
 }
 
 void gs_clocks_apply(gs_clocks *c, const int *ranks, int n) {
@@ -148,15 +125,13 @@ void gs_clocks_apply(gs_clocks *c, const int *ranks, int n) {
 }
 
 double epoch_takes(const epoch *e, double *done) {
-    epoch_call a = {*e, done, 0};
-    lab_remote(EPOCH, &a);
-    return a.over;
+    LAB_ASK(EPOCH, epoch_call, over, *e, done, 0);
 }
 
 static _Thread_local gs_optimizer *optimizer; /* each worker is a thread */
 
 gs_status step_alone(gs_worker *w, way *since, size_t mine, size_t all, bool *meet) {
-    /* *meet may hold anything before; here what most steps do not say */
+    /* *meet begins as true, so that a function that never sets it fails */
     step_call a = {w->comm, w->settings->every, w->step, *since, mine, all, true, GS_OK};
     optimizer = w->optimizer;
     lab_remote(STEP_ALONE, &a);

@@ -1,11 +1,9 @@
-/* How long does a batch take, and what does a server make of that?
+/* How long does a batch take, and what latency does a server reach with it?
  *
  *     make build/lessons/12/experiment && build/lessons/12/experiment         (LAB=FILE: with another file than lab.c)
  *
  * First: lenet on the device "cpu" with one thread, the fastest of 30 runs for each size of batch. Then your lab_serve
- * (task 12.4) with these times: requests come at random (a Poisson process), as many as a part of the highest rate of
- * the table.
- */
+ * (task 12.4) with these times: requests arrive at random (a Poisson process), at a share of the rate of batch 64. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,7 +12,7 @@
 #include "lab.h"
 #include "tasks.h"
 
-/* What stands in a blank: here nothing happens. */
+/* Called by blanks. */
 gs_status lab_blank(const char *task) {
     return gs_fail(GS_E_USAGE, "not written yet: task %s", task);
 }
@@ -61,7 +59,7 @@ static int by_size(const void *a, const void *b) {
     return (x > y) - (x < y);
 }
 
-/* The distance to the next request of a Poisson process with `rate` requests for each ms. */
+/* The time to the next request of a Poisson process with `rate` requests per ms. */
 static double distance(uint64_t i, double rate) {
     uint32_t word[4];
     gs_philox(12, 0, i, word);
@@ -97,7 +95,7 @@ int main(int argc, char **argv) {
     for (int i = 0; i < SIZES; i++)
         printf("  %6zu  %8.3f  %11.2f\n", table[i].batch, table[i].ms, (double)table[i].batch / table[i].ms);
 
-    /* A straight line through the first time and that of a batch of 64, where memory is not yet the limit. */
+    /* A straight line through the times of batches 1 and 64, where memory is not yet the limit. */
     double each = (table[6].ms - table[0].ms) / 63, fixed = table[0].ms - each;
     printf("\n# a batch of b takes about %.3f + %.4f b ms\n", fixed, each);
     printf("# %d requests; 100 %% are %.2f for each ms\n", REQUESTS, 64 / table[6].ms);

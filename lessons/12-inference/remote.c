@@ -14,8 +14,7 @@ typedef struct divide_call {
 
 static void pass_divide(lab_wire *w, void *arguments) {
     divide_call *a = arguments;
-    LAB_VALUE(w, a->requests);
-    LAB_VALUE(w, a->workers);
+    LAB_VALUES(w, a->requests, a->workers);
     LAB_IN(w, a->speed, (size_t)a->workers);
     LAB_INOUT(w, a->count, (size_t)a->workers);
 }
@@ -31,9 +30,7 @@ typedef struct gather_call {
 
 static void pass_gather(lab_wire *w, void *arguments) {
     gather_call *a = arguments;
-    LAB_VALUE(w, a->workers);
-    LAB_VALUE(w, a->requests);
-    LAB_VALUE(w, a->width);
+    LAB_VALUES(w, a->workers, a->requests, a->width);
     LAB_IN(w, a->from, (size_t)a->workers);
     for (int r = 0; r < a->workers; r++) {
         LAB_IN(w, a->from[r].request, a->from[r].count);
@@ -68,33 +65,18 @@ typedef struct serve_call {
 
 static void pass_serve(lab_wire *w, void *arguments) {
     serve_call *a = arguments;
-    LAB_VALUE(w, a->server);
-    LAB_VALUE(w, a->requests);
+    LAB_VALUES(w, a->server, a->requests);
     LAB_IN(w, a->arrival, a->requests);
     LAB_INOUT(w, a->done, a->requests);
 }
 
 #ifdef LAB_HAND_IN
 
-static void call_divide(void *arguments) {
-    divide_call *a = arguments;
-    lab_divide(a->requests, a->workers, a->speed, a->count);
-}
-
-static void call_gather(void *arguments) {
-    gather_call *a = arguments;
-    a->missing = lab_gather(a->workers, a->from, a->requests, a->width, a->out, a->seen);
-}
-
-static void call_best_batch(void *arguments) {
-    best_batch_call *a = arguments;
-    a->best = lab_best_batch(a->rows, a->table, a->bound);
-}
-
-static void call_serve(void *arguments) {
-    serve_call *a = arguments;
-    lab_serve(&a->server, a->requests, a->arrival, a->done);
-}
+LAB_CALLER(call_divide, divide_call, lab_divide(a->requests, a->workers, a->speed, a->count))
+LAB_CALLER(call_gather, gather_call,
+           a->missing = lab_gather(a->workers, a->from, a->requests, a->width, a->out, a->seen))
+LAB_CALLER(call_best_batch, best_batch_call, a->best = lab_best_batch(a->rows, a->table, a->bound))
+LAB_CALLER(call_serve, serve_call, lab_serve(&a->server, a->requests, a->arrival, a->done))
 
 #else
 
@@ -105,15 +87,11 @@ void lab_divide(size_t requests, int workers, const double *speed, size_t *count
 
 size_t lab_gather(int workers, const lab_answers *from, size_t requests, size_t width, float *out,
                   unsigned char *seen) {
-    gather_call a = {workers, (lab_answers *)from, requests, width, out, seen, 0};
-    lab_remote(GATHER, &a);
-    return a.missing;
+    LAB_ASK(GATHER, gather_call, missing, workers, (lab_answers *)from, requests, width, out, seen, 0);
 }
 
 size_t lab_best_batch(size_t rows, const lab_timing *table, double bound) {
-    best_batch_call a = {rows, table, bound, 0};
-    lab_remote(BEST_BATCH, &a);
-    return a.best;
+    LAB_ASK(BEST_BATCH, best_batch_call, best, rows, table, bound, 0);
 }
 
 void lab_serve(const lab_server *s, size_t requests, const double *arrival, double *done) {

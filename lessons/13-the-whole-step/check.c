@@ -1,5 +1,5 @@
-/* The checks of lab 13: each piece on its own, in a run that computes next to nothing (check_run.h); then the pieces
- * together (check_whole.c). */
+/* The checks of lab 13: each piece alone, in a run with a toy model (check_run.h); then the pieces together
+ * (check_whole.c). */
 #include "check_run.h"
 
 #include <math.h>
@@ -14,10 +14,8 @@ static const char *numbers(const size_t *x, size_t count) {
     static _Thread_local char text[4][200];
     static _Thread_local int next;
     char *t = text[next++ % 4];
-    size_t used = 0;
-    snprintf(t, sizeof *text, "none");
-    for (size_t i = 0; i < count && i < 20; i++)
-        used += (size_t)snprintf(t + used, sizeof *text - used, "%s%zu", i > 0 ? " " : "", x[i]);
+    strcpy(t, count > 0 ? "" : "none");
+    for (size_t i = 0; i < count && i < 20; i++) lab_append(t, sizeof *text, "%s%zu", i > 0 ? " " : "", x[i]);
     return t;
 }
 
@@ -34,8 +32,7 @@ static gs_status check_samples(const lab_case *c, int rank, size_t number) {
     for (size_t i = 0; i < part.count && same; i++) same = mine[i] == wanted[i];
     LAB_CHECK(same,
               "%zu sample%s in batches of %zu, step %zu, rank %d of %d: %zu sample%s, %s; expected %zu, %s. "
-              "The order "
-              "of the epoch is %s",
+              "The order of the epoch is %s",
               c->samples, gs_s(c->samples), c->batch, number, rank, c->ranks, count, gs_s(count),
               numbers(mine, count < c->batch ? count : c->batch), part.count, numbers(wanted, part.count),
               numbers(s.order, c->samples));
@@ -53,12 +50,12 @@ static gs_status whose_samples(void) {
 
 /* ---- 13.2 ---- */
 
-/* The hook comes after the backward of its layer and before the next one: for all layers, even if none is computed. */
-static gs_status check_hooks(const lab_sim *s, bool hooked) {
+/* The hook comes after the backward of its layer and before the next backward, for all layers, even without backward.
+ */
+static gs_status check_hooks(const lab_sim *s) {
     int layers = s->step.layers;
     for (int l = layers - 1; l >= 0; l--) {
         int at = lab_sim_find(s, HOOK, l), after = l + 1 < layers ? lab_sim_find(s, HOOK, l + 1) : -1;
-        if (!hooked) continue;
         LAB_CHECK(at >= 0, "the hook is not called for layer %d; all calls: %s", l, lab_sim_text(s));
         LAB_CHECK(at > after && at > lab_sim_find(s, BACKWARD, l),
                   "the hook comes too early for layer %d; all calls: %s", l, lab_sim_text(s));
@@ -69,7 +66,7 @@ static gs_status check_hooks(const lab_sim *s, bool hooked) {
     return GS_OK;
 }
 
-/* Against the samples that my_samples gives, whichever these are. */
+/* Against the samples of my_samples, even if these are wrong. */
 static gs_status check_gradient(const lab_case *c, int rank, size_t number, bool hooked) {
     lab_sim s;
     size_t mine[MOST_SAMPLES] = {0};
@@ -97,7 +94,7 @@ static gs_status check_gradient(const lab_case *c, int rank, size_t number, bool
                   count, gs_s(count), (double)counts[i], (double)s.counts[i]);
     LAB_CHECK(lab_sim_find(&s, BEGINS, 0) < 0, "local_gradient begins a sum; all calls: %s",
               lab_sim_text(&s));
-    return check_hooks(&s, hooked);
+    return hooked ? check_hooks(&s) : GS_OK;
 }
 
 static gs_status gradient_of_a_rank(void) {
@@ -115,7 +112,7 @@ static gs_status gradient_of_a_rank(void) {
 
 /* ---- 13.3 ---- */
 
-/* Rank r has 2^r in element 0, so that a wrong sum shows whose numbers are in it. */
+/* Rank r holds 2^r in element 0, so that a wrong sum shows which ranks it contains. */
 static float has(int rank, size_t i) {
     return i == 0 ? (float)(1 << rank) : lab_number(SUMS_ROW + 10 * (unsigned)rank, i);
 }
@@ -176,8 +173,7 @@ static gs_status check_update(size_t k) {
         double w = (double)before.weights[i] - (double)s.step.rate * v;
         LAB_CHECK(lab_near((double)s.velocity[i], v) && lab_near((double)s.weights[i], w),
                   "weight %g, velocity %g, gradient %g of %g sample%s, rate %g, momentum %g: update makes "
-                  "weight %g, "
-                  "velocity %g; expected %g, %g",
+                  "weight %g, velocity %g; expected %g, %g",
                   (double)before.weights[i], (double)before.velocity[i], (double)before.gradients[i],
                   (double)samples, gs_s((size_t)samples), (double)s.step.rate, (double)c.momentum,
                   (double)s.weights[i], (double)s.velocity[i], w, v);
@@ -195,8 +191,7 @@ static gs_status the_plain_step(void) {
 
 /* ---- 13.5 ---- */
 
-/* Two ranks that are threads of one process, with different models: what one keeps in a static variable, the other
- * finds there. */
+/* Two ranks as threads of one process, with different models, so that static variables fail. */
 static gs_status check_release(const lab_case *c, const lab_case *of_the_other) {
     lab_sim s, other;
     lab_sim_begin(&s, c, 0, true);
@@ -211,8 +206,7 @@ static gs_status check_release(const lab_case *c, const lab_case *of_the_other) 
             LAB_CHECK(
                 s.begun[b] == wanted,
                 "release: after backward of layer %d, whose parameters begin at %zu, the sum of bucket %d, "
-                "which begins "
-                "at %zu, has %sbegun; expected that it has%s",
+                "which begins at %zu, has %sbegun; expected that it has%s",
                 l, s.layer[l].first, b, s.bucket[b].first, s.begun[b] ? "" : "not ", wanted ? "" : " not");
         }
     }
@@ -227,15 +221,12 @@ static gs_status check_traffic(const lab_case *c, int ranks, int rank, size_t ti
     s.step.ranks = ranks;
     for (int b = 0; b < s.step.buckets; b++)
         s.bucket[b] = (gs_chunk){s.bucket[b].first * times, s.bucket[b].count * times};
-    const gs_sync_cost wanted = lab_sim_cost(&s);
-    const gs_sync_cost got = traffic(&s.step);
+    const gs_sync_cost wanted = lab_sim_cost(&s), got = traffic(&s.step);
     char sizes[100] = "";
-    for (int b = 0; b < s.step.buckets; b++)
-        snprintf(sizes + strlen(sizes), sizeof sizes - strlen(sizes), " %zu", s.bucket[b].count);
+    for (int b = 0; b < s.step.buckets; b++) lab_append(sizes, sizeof sizes, " %zu", s.bucket[b].count);
     LAB_CHECK(got.rounds == wanted.rounds && got.messages == wanted.messages && got.bytes == wanted.bytes,
               "traffic: rank %d of %d, bucket%s of%s floats: got %zu rounds, %zu message%s, %zu bytes; "
-              "expected %zu "
-              "rounds, %zu message%s, %zu bytes",
+              "expected %zu rounds, %zu message%s, %zu bytes",
               rank, ranks, gs_s((size_t)s.step.buckets), sizes, got.rounds, got.messages, gs_s(got.messages),
               got.bytes, wanted.rounds, wanted.messages, gs_s(wanted.messages), wanted.bytes);
     return GS_OK;
@@ -243,8 +234,7 @@ static gs_status check_traffic(const lab_case *c, int ranks, int rank, size_t ti
 
 static gs_status buckets(void) {
     for (size_t i = 0; i < CASES; i++) {
-        const lab_case c = lab_case_of(i);
-        const lab_case other = lab_case_of((i + 1) % CASES);
+        const lab_case c = lab_case_of(i), other = lab_case_of((i + 1) % CASES);
         GS_TRY(gs_context(check_release(&c, &other), "%s", lab_case_text(&c)));
     }
     GS_TRY(lab_check_broken(&(lab_piece){.run = lab_all_released, .buckets = true}));
@@ -272,22 +262,19 @@ const char *const lab_may_call[] = {"lab_load",         "lab_forward",  "lab_los
 
 const lab_task lab_tasks[] = {
     {"13.1", "shard: which samples of this step are mine", 1, whose_samples,
-     "the last step of an epoch has fewer samples than `batch`, perhaps fewer than there are ranks. "
-     "gs_shard_of knows "
-     "what to do, if you tell it how many there are."},
+     "the last step of an epoch has fewer samples than `batch`, maybe fewer than there are ranks. Give "
+     "gs_shard_of the real number."},
     {"13.2", "forward, backward: the gradient of this rank", 2, gradient_of_a_rank,
-     "write the calls of one step on paper, for 2 layers. Then: what is in `gradients` if there are no "
-     "samples?"},
+     "write the calls of one step on paper, for 2 layers. Then: what must `gradients` hold without samples?"},
     {"13.3", "the sum over all ranks, with the counts", 1, whole_sums,
-     "every bucket begins once, in the order 0, 1, 2, ..., and every sum is waited for."},
+     "begin every bucket once, in the order 0, 1, 2, ..., and wait for every sum."},
     {"13.4", "the update, and the plain step: N ranks like one", 2, the_plain_step,
-     "sums and counts travel, and the division comes last. It needs 13.1 to 13.3."},
+     "sums and counts travel, and the division comes last. This task needs 13.1 to 13.3."},
     {"13.5", "buckets that are final; messages and bytes", 2, buckets,
      "release: draw the flat array with its layers and buckets, and shade what is final after each backward. "
      "traffic: a ring for each bucket; chunks are cut from the bucket, not from the whole array."},
     {"13.6", "the overlapped step: its timeline", 2, the_overlapped_step,
-     "the message has the order of your calls. Which of them could have come earlier, and which later? It "
-     "needs 13.1 "
-     "to 13.5."},
+     "the message shows the order of your calls. Which calls could come earlier, and which later? This task "
+     "needs 13.1 to 13.5."},
     {0},
 };

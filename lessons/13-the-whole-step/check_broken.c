@@ -1,4 +1,4 @@
-/* Each call of a step fails in turn, as calls do when a rank is lost: is that passed on? */
+/* Each call of a step fails once, as it does when a rank is lost: the step must pass the failure on. */
 #include "check_run.h"
 
 #include <stdio.h>
@@ -17,7 +17,7 @@ gs_status lab_all_released(lab_step *s) {
     return GS_OK;
 }
 
-/* One step of 4 samples for 2 ranks; and the ragged one in which rank 1 has none. */
+/* A step of 4 samples for 2 ranks, and a ragged step in which rank 1 has none. */
 static const struct {
     size_t of, number; /* lab_case_of */
     int rank;
@@ -38,8 +38,8 @@ static gs_status check_not_updated(const lab_sim *s, size_t i, const char *call)
     const lab_case c = lab_case_of(steps[i].of);
     lab_sim_begin(&before, &c, steps[i].rank, false);
     LAB_CHECK_HINT(memcmp(s->weights, before.weights, sizeof before.weights) == 0,
-                   "return a failure at once: what was not computed, or not summed, is no gradient.",
-                   "%s: the weights were updated all the same", call);
+                   "return a failure at once: numbers that were not computed or not summed are no gradient.",
+                   "%s: the weights were updated nevertheless", call);
     return GS_OK;
 }
 
@@ -61,7 +61,7 @@ static bool is_passed_on_by(size_t i, gs_status (*piece)(lab_step *), const lab_
     if (piece == lab_gradient_hooked && breaks.kind == BEGINS)
         breaks = (event){HOOK, lab_sim_last_layer(whole, breaks.index)};
     const bool is = check_passed_on(i, piece, buckets, &breaks) == GS_OK;
-    if (!is) lab_hint(""); /* nobody reads of it */
+    if (!is) lab_hint(""); /* this failure is not reported */
     return is;
 }
 

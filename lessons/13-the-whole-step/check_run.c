@@ -17,7 +17,7 @@ static const lab_case fixed[] = {
     {2, 3, 2, 3, {2, 0, 1}, 1, 0},       /* 1 sample is left for 2 ranks */
     {2, 7, 3, 4, {3, 0, 4, 2}, 5, 0.5f}, /* nothing divides */
     {4, 10, 4, 5, {0, 5, 0, 7, 2}, 8, 0.9f},
-    {2, 4, 4, 3, {2, 1, 0}, 0, 0}, /* the counts are a bucket of their own, final after the relu at the end */
+    {2, 4, 4, 3, {2, 1, 0}, 0, 0}, /* a bucket has only the counts, final after the last relu */
 };
 enum { FIXED = sizeof fixed / sizeof *fixed };
 
@@ -39,11 +39,10 @@ lab_case lab_case_of(size_t i) {
 
 const char *lab_case_text(const lab_case *c) {
     static _Thread_local char text[300];
-    int used = snprintf(text, sizeof text, "%d rank%s, %zu sample%s in batches of %zu, layers of", c->ranks,
-                        gs_s((size_t)c->ranks), c->samples, gs_s(c->samples), c->batch);
-    for (int l = 0; l < c->layers; l++)
-        used += snprintf(text + used, sizeof text - (size_t)used, " %zu", c->count[l]);
-    snprintf(text + used, sizeof text - (size_t)used, " parameters");
+    snprintf(text, sizeof text, "%d rank%s, %zu sample%s in batches of %zu, layers of", c->ranks,
+             gs_s((size_t)c->ranks), c->samples, gs_s(c->samples), c->batch);
+    for (int l = 0; l < c->layers; l++) lab_append(text, sizeof text, " %zu", c->count[l]);
+    lab_append(text, sizeof text, " parameters");
     return text;
 }
 
@@ -64,7 +63,7 @@ double lab_says(size_t sample, size_t i) {
     return (double)lab_number(SAYS_ROW, sample * MOST_PARAMS + i);
 }
 
-/* ---- what is written down ---- */
+/* ---- the record of calls ---- */
 
 static const char *const words[] = {"load", "forward", "loss", "backward", "hook", "sum", "wait"};
 
@@ -81,11 +80,9 @@ const char *lab_event_text(const event *e) {
 
 const char *lab_sim_text(const lab_sim *s) {
     static _Thread_local char text[700];
-    size_t used = 0;
-    snprintf(text, sizeof text, "none");
-    for (int i = 0; i < s->events && used < sizeof text - 30; i++)
-        used += (size_t)snprintf(text + used, sizeof text - used, "%s%s", i > 0 ? ", " : "",
-                                 lab_event_text(&s->event[i]));
+    strcpy(text, s->events > 0 ? "" : "none");
+    for (int i = 0; i < s->events; i++)
+        lab_append(text, sizeof text, "%s%s", i > 0 ? ", " : "", lab_event_text(&s->event[i]));
     return text;
 }
 
@@ -114,7 +111,7 @@ static gs_status fail(lab_sim *s, gs_status status) {
         if (!(condition)) return fail(s, gs_fail(GS_E_USAGE, __VA_ARGS__));                                  \
     } while (0)
 
-/* Does this call work? Each asks first. */
+/* Fails if this call is to fail. */
 static gs_status works(lab_sim *s, event_kind kind, int index) {
     const bool first = s->breaks && !s->broken && s->breaks->kind == kind && s->breaks->index == index;
     s->broken = s->broken || first;
@@ -188,7 +185,7 @@ static gs_status hook(lab_run *run, int layer) {
     return GS_OK;
 }
 
-/* ---- sums: made at once, and brought by the wait. Nobody can tell the difference ---- */
+/* ---- sums: computed in begin, and copied in the wait ---- */
 
 static gs_status begin(lab_run *run, int bucket, const float *data) {
     lab_sim *s = (lab_sim *)run;
@@ -226,7 +223,7 @@ gs_status lab_sim_summed(const lab_sim *s) {
     for (int b = 0; b < s->step.buckets; b++) {
         LAB_CHECK(s->begun[b], "bucket %d of %d is not summed; all calls: %s", b, s->step.buckets,
                   lab_sim_text(s));
-        LAB_CHECK(s->waited[b], "nobody waits for the sum of bucket %d of %d; all calls: %s", b,
+        LAB_CHECK(s->waited[b], "the step does not wait for the sum of bucket %d of %d; all calls: %s", b,
                   s->step.buckets, lab_sim_text(s));
     }
     return GS_OK;

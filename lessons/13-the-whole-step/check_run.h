@@ -1,4 +1,4 @@
-/* For the checks of lab 13: a run that computes next to nothing, and writes down what was called, in which order. */
+/* For the checks of lab 13: a run with a toy model, which records the order of all calls. */
 #pragma once
 
 #include "tasks.h"
@@ -11,11 +11,11 @@ typedef struct lab_case {
     size_t samples, batch;
     int layers;
     size_t count[MOST_LAYERS]; /* parameters of each */
-    size_t least;              /* elements of a bucket, as in lesson 10, beside the counts */
+    size_t least;              /* elements of a bucket, as in lesson 10, without the counts */
     float momentum;
 } lab_case;
 
-/* Case i: the first ones are always the same, small ones first; those after them are drawn. */
+/* Case i: first fixed cases, the smallest first, then drawn ones. */
 enum { CASES = 16 };
 lab_case lab_case_of(size_t i);
 const char *lab_case_text(const lab_case *);
@@ -28,8 +28,8 @@ gs_shard lab_batch_of(size_t samples, size_t batch, size_t number);
 /* Equal up to rounding. */
 bool lab_near(double got, double wanted);
 
-/* The model. A sample s says t(s, i) for parameter i; its loss is the sum of (w[i] - t(s, i))^2 / 2, its gradient
- * w[i] - t(s, i). */
+/* The model: t(s, i), the target of sample s for parameter i. The loss is the sum of (w[i] - t(s, i))^2 / 2, the
+ * gradient w[i] - t(s, i). */
 double lab_says(size_t sample, size_t i);
 
 typedef enum event_kind { LOADS, FORWARD, LOSSES, BACKWARD, HOOK, BEGINS, WAITS } event_kind;
@@ -47,28 +47,28 @@ typedef struct lab_sim {
     size_t order[MOST_SAMPLES], loaded[MOST_SAMPLES], count;
     float counts[GS_STATS]; /* of the loss */
     float weights[MOST_PARAMS], velocity[MOST_PARAMS], gradients[MOST_PARAMS + GS_STATS];
-    float sums[MOST_PARAMS + GS_STATS]; /* what a wait brings */
+    float sums[MOST_PARAMS + GS_STATS]; /* a wait copies them */
     bool begun[MOST_LAYERS + 1], waited[MOST_LAYERS + 1];
     int forwards, backwards; /* layers done */
     event event[MOST_EVENTS];
     int events;
     gs_sync_cost sent;
-    gs_status failed; /* the first call that failed: also where the student looks away */
+    gs_status failed; /* of the first failed call, even if the student ignores it */
     char message[1024];
-    const event *breaks; /* NULL, or the call that fails, and all after it */
-    bool broken;         /* it has come */
+    const event *breaks; /* NULL, or the call that fails; all later calls fail too */
+    bool broken;         /* this call was made */
 } lab_sim;
 
-/* A rank before its first step; weights and order are the same on all ranks. buckets: as the case says; else one. */
+/* A rank before its first step; weights and order are equal on all ranks. `buckets` false: one bucket. */
 void lab_sim_begin(lab_sim *, const lab_case *, int rank, bool buckets);
 
-/* Before a step: gradients are such as nobody wants, and nothing has been called. */
+/* Before a step: the gradients hold junk, and nothing was called. */
 void lab_sim_next(lab_sim *, size_t number);
 
-/* After the student's function has returned `status`: the failure of the run comes first. */
+/* After the student's function returned `status`: a failed call of the run comes first. */
 gs_status lab_sim_ended(lab_sim *, gs_status status);
 
-/* Every bucket was summed once, and waited for. */
+/* Checks that every bucket was summed once and waited for. */
 gs_status lab_sim_summed(const lab_sim *);
 
 /* "load, forward 0, loss, backward 0, sum 0, wait 0" */
@@ -76,22 +76,22 @@ const char *lab_sim_text(const lab_sim *);
 
 const char *lab_event_text(const event *); /* "backward 1" */
 
-/* The place of an event in the timeline, or -1. */
+/* The index of an event in the timeline, or -1. */
 int lab_sim_find(const lab_sim *, event_kind, int index);
 
 /* The layer after whose backward a bucket is final. */
 int lab_sim_last_layer(const lab_sim *, int bucket);
 
-/* What a rank sends in a step, all buckets together, around a ring; nothing if it is alone. */
+/* The cost of a step for a rank, all buckets, around a ring; 0 for a single rank. */
 gs_sync_cost lab_sim_cost(const lab_sim *);
 
 /* ---- check_broken.c ---- */
 
-/* What is run in the same step of the same rank, and each of its calls fails in turn: `run` passes that on. */
+/* Checks that `run` passes on the failure of each of its calls. */
 typedef struct lab_piece {
     gs_status (*run)(lab_step *);
     bool buckets; /* as of lab_sim_begin */
-    /* What it consists of, NULL ends them: a failure that one of these does not pass on is no fault of `run`. */
+    /* Its parts, up to NULL: `run` is not to blame for a failure that one of them does not pass on. */
     gs_status (*const *of)(lab_step *);
 } lab_piece;
 gs_status lab_check_broken(const lab_piece *);
@@ -103,9 +103,9 @@ gs_status lab_all_released(lab_step *);
 
 /* ---- check_whole.c ---- */
 
-/* All cases: N ranks compute what one would, to the same bits, with no more messages and bytes than a step needs; of
- * overlapped_step also the order of the calls. Else of plain_step. */
+/* All cases of overlapped_step or plain_step: N ranks equal one rank, all ranks have the same bits, and no message is
+ * superfluous; for overlapped_step also the order of the calls. */
 gs_status lab_check_whole(bool overlapped);
 
-/* 6000 images in batches of 333, so that nothing divides, against the library's own sharded update. */
+/* 6000 images in batches of 333, which nothing divides, against the library's own sharded update. */
 gs_status lab_check_training(int bucket);

@@ -1,7 +1,7 @@
 #!/bin/sh
-# The figures of this lesson, from runs on this machine, in about three minutes. The machine should have nothing else to
-# do. First `make` and `make lab-13 SOLUTIONS=1`, or `make lab-13` with a lab.c that is done. sh figures.sh [overlap]
-# [timeline]: only these.
+# Makes the figures of this lesson, in about three minutes on an idle machine. First `make` and `make lab-13
+# SOLUTIONS=1`, or `make lab-13` with a finished lab.c. sh figures.sh [overlap] [timeline]: only these.
+# shellcheck disable=SC2086
 cd "$(dirname "$0")/../.." || exit 1
 here=lessons/13-the-whole-step
 work=$(mktemp -d) || exit 1
@@ -16,7 +16,6 @@ wanted overlap && {
     for seed in 1 2 3 4 5; do
         for program in build build/lessons/13; do
             for bucket in "" "--bucket 1024"; do
-                # shellcheck disable=SC2086
                 $program/gradsum $cnn $bucket --seed $seed --json > "$work/run" || exit 1
                 summed=$(number buckets_summed_ms < "$work/run") waited=$(number buckets_waited_ms < "$work/run")
                 echo "$program${bucket:+-buckets} $(number samples_per_s < "$work/run") ${summed:-0} ${waited:-0}"
@@ -38,7 +37,7 @@ wanted overlap && {
     done
 } > "$here/figure-overlap.txt"
 
-# 2. the timeline of one step of the lab's: what worker 0 does, and when it begins and ends
+# 2. the timeline of worker 0 in one step of the lab
 wanted timeline && {
     echo "\$ build/lessons/13/gradsum $cnn --bucket 1024 --log run13"
     build/lessons/13/gradsum $cnn --bucket 1024 --log "$work/run13" > "$work/log" || exit 1
@@ -52,4 +51,8 @@ wanted timeline && {
             { printf "%8.1f %7.1f   %s%s\n", ($4 - start) / 1000, ($4 + $5 - start) / 1000,
                      $1 == 1 ? "                    " : "", $3 == "sync" ? "waits for the sums" : $3 }'
 } > "$here/figure-timeline.txt"
+wanted timeline && awk 'BEGIN { print "= step 5 of worker 0" }
+    NR > 3 { lane = substr($0, 20, 1) == " " ? "sync" : "compute"; what = substr($0, 20); sub(/^ */, "", what)
+             print $1, $2, lane, what }' "$here/figure-timeline.txt" |
+    awk -f lessons/timeline.awk > "$here/figure-timeline.svg"
 exit 0

@@ -1,7 +1,5 @@
-/* Lab 13, as given: `train` makes its steps with lab.c. The synchronous strategy becomes plain_step, and
- * with --bucket overlapped_step.
- *
- * A worker's step is carried out by the model's layers and by a thread that sums:
+/* Lab 13, as given: `train` steps with lab.c. The synchronous strategy becomes plain_step, or with --bucket
+ * overlapped_step. The model's layers and a thread that sums execute a worker's step:
  *
  *     worker      ... | backward 3 | begin 0 | backward 2 | begin 1 | ... | wait 0 | wait 1 | update
  *     its thread                   | sum of bucket 0        | sum of bucket 1 |
@@ -35,10 +33,10 @@ typedef struct whole {
     bool started;
     pthread_mutex_t lock;
     pthread_cond_t changed;
-    int begun, summed, waited; /* under the lock, as all below: buckets of this step */
+    int begun, summed, waited; /* buckets of this step; the lock protects them and all below */
     bool end;
     gs_status failed;
-    char message[1024];      /* errors belong to a thread; this carries one out of it */
+    char message[1024];      /* gs_message() belongs to a thread; this carries it to the worker */
     double summing, waiting; /* seconds, of all steps */
 } whole;
 
@@ -92,14 +90,15 @@ static gs_status load(lab_run *run, const size_t *sample, size_t count) {
     }
     o->pass.n = count;
     w->measured.samples += (double)count;
-    GS_TRY(gs_augment_gather(&w->settings->augment, w->train_set, w->settings->seed, o->epoch, o->mine, count,
-                             w->input.host_inputs, w->input.host_targets));
+    if (!w->device->dry) /* there is no room for samples in a dry run */
+        GS_TRY(gs_augment_gather(&w->settings->augment, w->train_set, w->settings->seed, o->epoch, o->mine,
+                                 count, w->input.host_inputs, w->input.host_targets));
     GS_TRY(gs_worker_write(w, w->input.host_inputs, w->input.host_targets, count));
     o->y = w->input.x;
     return gs_phase_ends(w, GS_PHASE_DATA);
 }
 
-/* A layer that has joined the one before it is computed there (layer/sequential.c). */
+/* A fused layer is computed by the layer before it (layer/sequential.c). */
 static gs_status forward(lab_run *run, int layer) {
     whole *o = (whole *)run;
     if (o->pass.n == 0) return gs_fail(GS_E_USAGE, "forward of layer %d: nothing is loaded", layer);
@@ -109,7 +108,7 @@ static gs_status forward(lab_run *run, int layer) {
     return o->layer[layer]->fused ? GS_OK : gs_layer_forward(o->layer[layer], &o->pass, o->y, &o->y);
 }
 
-/* The model has written its gradients where step.gradients are; in a checker the student's are somewhere else. */
+/* The model writes into step.gradients; in a checker the student's gradients are elsewhere. */
 static void bring(const whole *o, float *to, size_t first, size_t count) {
     const float *from = o->step.gradients + first;
     if (to != from) memcpy(to, from, count * sizeof *to);
@@ -161,7 +160,7 @@ static gs_status sum_bucket(whole *o, int i) {
     return GS_OK;
 }
 
-/* Sums what has begun, in order. After a failure nothing more is summed. */
+/* Sums the begun buckets in order, until a failure. */
 static void *thread_main(void *argument) {
     whole *o = argument;
     pthread_mutex_lock(&o->lock);
@@ -189,7 +188,7 @@ static void *thread_main(void *argument) {
     return NULL;
 }
 
-/* Only the worker changes `begun` and `waited`, so it may look at them without the lock. */
+/* Only the worker changes `begun` and `waited`, so it may read them without the lock. */
 static gs_status begin(lab_run *run, int bucket, const float *data) {
     whole *o = (whole *)run;
     const gs_chunk *b = &o->step.bucket[bucket];
@@ -262,7 +261,7 @@ static gs_status make(whole *o) {
                          .momentum = w->optimizer->momentum,
                          .bucket = bucket,
                          .run = &o->run};
-    o->step.order = o->order = malloc(samples * sizeof *o->order);
+    o->step.order = o->order = calloc(samples, sizeof *o->order);
     o->drawn = malloc(samples * sizeof *o->drawn);
     o->mine = malloc(w->input.most * sizeof *o->mine);
     o->copy = malloc((m->params + GS_STATS) * sizeof *o->copy);
@@ -273,7 +272,7 @@ static gs_status make(whole *o) {
     return o->started ? GS_OK : gs_fail(GS_E_MEMORY, "lab 13: cannot start a thread");
 }
 
-/* A worker that is told of final gradients has a thread for its sums: so the timeline shows their messages there. */
+/* A worker with this callback has a thread for its sums, and the timeline shows their messages there. */
 static gs_status told(void *o, size_t first) {
     (void)o, (void)first;
     return GS_OK;
@@ -348,7 +347,7 @@ static gs_status ready(whole *o) {
     o->forwards = o->backwards = 0;
     o->scored = false;
     pthread_mutex_lock(&o->lock);
-    o->begun = o->summed = o->waited = 0; /* all are over */
+    o->begun = o->summed = o->waited = 0; /* all sums are over */
     pthread_mutex_unlock(&o->lock);
     return GS_OK;
 }
@@ -380,11 +379,11 @@ static void describe(const gs_settings *s, char *text, size_t size) {
 
 static gs_status check(const gs_settings *s) {
     if (s->optimizer != &gs_sgd)
-        return gs_fail(GS_E_USAGE, "lab 13 makes the update of sgd, not of %s", s->optimizer->name);
+        return gs_fail(GS_E_USAGE, "lab 13 updates with sgd, not with %s", s->optimizer->name);
     if (gs_settings_numbers(s).weight_decay != 0 || s->accumulate > 1 || s->wire != GS_WIRE_F32 ||
         s->loss != GS_SOFTMAX_CROSS_ENTROPY)
-        return gs_fail(GS_E_USAGE, "lab 13 knows no --weight-decay, no --accumulate, no --wire, and no loss "
-                                   "but softmax cross-entropy");
+        return gs_fail(GS_E_USAGE, "lab 13 has no --weight-decay, --accumulate or --wire, and only the loss "
+                                   "softmax cross-entropy");
     return GS_OK;
 }
 

@@ -1,26 +1,11 @@
-/* How the calls of lab 13 travel. A step's arrays go to the hand-in and come back; what its functions call on the way
- * (a layer's backward, a sum) comes to the checker, one call after the other: that is the timeline of the step. */
+/* How the calls of lab 13 travel. A step's arrays go to the hand-in and come back; the calls of its functions (a
+ * layer's backward, a sum) come to the checker in order: that is the timeline of the step. */
 #include "tasks.h"
 
 #include "remote/remote.h"
 
-enum {
-    MY_SAMPLES,
-    LOCAL_GRADIENT,
-    SUM,
-    UPDATE,
-    PLAIN_STEP,
-    RELEASE,
-    TRAFFIC,
-    OVERLAPPED_STEP,
-    LOAD,
-    FORWARD,
-    LOSS,
-    BACKWARD,
-    HOOK,
-    BEGIN,
-    WAIT
-};
+enum { MY_SAMPLES, LOCAL_GRADIENT, SUM, UPDATE, PLAIN_STEP, RELEASE, TRAFFIC, OVERLAPPED_STEP };
+enum { LOAD = OVERLAPPED_STEP + 1, FORWARD, LOSS, BACKWARD, HOOK, BEGIN, WAIT };
 
 /* ---- what the student wrote ---- */
 
@@ -36,16 +21,8 @@ typedef struct step_call {
 static void pass_step(lab_wire *w, void *arguments) {
     step_call *a = arguments;
     lab_step *s = &a->step;
-    LAB_VALUE(w, s->rank);
-    LAB_VALUE(w, s->ranks);
-    LAB_VALUE(w, s->samples);
-    LAB_VALUE(w, s->batch);
-    LAB_VALUE(w, s->number);
-    LAB_VALUE(w, s->layers);
-    LAB_VALUE(w, s->params);
-    LAB_VALUE(w, s->rate);
-    LAB_VALUE(w, s->momentum);
-    LAB_VALUE(w, s->buckets);
+    LAB_VALUES(w, s->rank, s->ranks, s->samples, s->batch, s->number, s->layers);
+    LAB_VALUES(w, s->params, s->rate, s->momentum, s->buckets);
     LAB_IN(w, s->order, s->samples);
     LAB_IN(w, s->layer, (size_t)s->layers);
     LAB_IN(w, s->bucket, (size_t)s->buckets);
@@ -54,8 +31,7 @@ static void pass_step(lab_wire *w, void *arguments) {
     LAB_INOUT(w, s->gradients, s->params + GS_STATS);
     LAB_INOUT(w, a->mine, s->batch);
     LAB_RESULT(w, a->count);
-    LAB_VALUE(w, a->layer);
-    LAB_VALUE(w, a->hooked);
+    LAB_VALUES(w, a->layer, a->hooked);
     LAB_RESULT(w, a->cost);
     lab_status(w, &a->status);
 }
@@ -72,8 +48,7 @@ typedef struct back_call {
 
 static void pass_back(lab_wire *w, void *arguments) {
     back_call *a = arguments;
-    LAB_VALUE(w, a->index);
-    LAB_VALUE(w, a->count);
+    LAB_VALUES(w, a->index, a->count);
     LAB_IN(w, a->sample, a->count);
     LAB_INOUT(w, a->data, a->count);
     lab_status(w, &a->status);
@@ -81,45 +56,14 @@ static void pass_back(lab_wire *w, void *arguments) {
 
 #ifdef LAB_HAND_IN
 
-static void call_my_samples(void *arguments) {
-    step_call *a = arguments;
-    a->count = my_samples(&a->step, a->mine);
-}
-
-static void call_local_gradient(void *arguments) {
-    step_call *a = arguments;
-    a->status = local_gradient(&a->step, a->hooked ? lab_hook : NULL);
-}
-
-static void call_sum(void *arguments) {
-    step_call *a = arguments;
-    a->status = sum(&a->step);
-}
-
-static void call_update(void *arguments) {
-    step_call *a = arguments;
-    update(&a->step);
-}
-
-static void call_plain_step(void *arguments) {
-    step_call *a = arguments;
-    a->status = plain_step(&a->step);
-}
-
-static void call_release(void *arguments) {
-    step_call *a = arguments;
-    a->status = release(&a->step, a->layer);
-}
-
-static void call_traffic(void *arguments) {
-    step_call *a = arguments;
-    a->cost = traffic(&a->step);
-}
-
-static void call_overlapped_step(void *arguments) {
-    step_call *a = arguments;
-    a->status = overlapped_step(&a->step);
-}
+LAB_CALLER(call_my_samples, step_call, a->count = my_samples(&a->step, a->mine))
+LAB_CALLER(call_local_gradient, step_call, a->status = local_gradient(&a->step, a->hooked ? lab_hook : NULL))
+LAB_CALLER(call_sum, step_call, a->status = sum(&a->step))
+LAB_CALLER(call_update, step_call, update(&a->step))
+LAB_CALLER(call_plain_step, step_call, a->status = plain_step(&a->step))
+LAB_CALLER(call_release, step_call, a->status = release(&a->step, a->layer))
+LAB_CALLER(call_traffic, step_call, a->cost = traffic(&a->step))
+LAB_CALLER(call_overlapped_step, step_call, a->status = overlapped_step(&a->step))
 
 static gs_status ask(int function, back_call a) {
     lab_remote(function, &a);
@@ -167,7 +111,7 @@ gs_status lab_sum_wait(lab_step *s, int bucket) {
 
 #else
 
-static _Thread_local lab_step *here; /* the step under way: each rank is a thread */
+static _Thread_local lab_step *here; /* the current step: each rank is a thread */
 
 static step_call ask(int function, const lab_step *s, step_call a) {
     a.step = *s;
@@ -223,20 +167,9 @@ static gs_status load_here(const back_call *a) {
     return lab_load(here, a->sample, a->count);
 }
 
-static void call_load(void *arguments) {
-    back_call *a = arguments;
-    a->status = load_here(a);
-}
-
-static void call_forward(void *arguments) {
-    back_call *a = arguments;
-    a->status = here ? lab_forward(here, a->index) : check_here();
-}
-
-static void call_hook(void *arguments) {
-    back_call *a = arguments;
-    a->status = here ? lab_hook(here, a->index) : check_here();
-}
+LAB_CALLER(call_load, back_call, a->status = load_here(a))
+LAB_CALLER(call_forward, back_call, a->status = here ? lab_forward(here, a->index) : check_here())
+LAB_CALLER(call_hook, back_call, a->status = here ? lab_hook(here, a->index) : check_here())
 
 static gs_status check_data(const back_call *a, size_t count) {
     if (a->data && a->count == count) return GS_OK;
@@ -249,10 +182,7 @@ static gs_status loss_here(const back_call *a) {
     return here->run->loss(here->run, a->data);
 }
 
-static void call_loss(void *arguments) {
-    back_call *a = arguments;
-    a->status = loss_here(a);
-}
+LAB_CALLER(call_loss, back_call, a->status = loss_here(a))
 
 static gs_status backward_here(const back_call *a) {
     GS_TRY(check_here());
@@ -261,10 +191,7 @@ static gs_status backward_here(const back_call *a) {
     return here->run->backward(here->run, a->index, a->data);
 }
 
-static void call_backward(void *arguments) {
-    back_call *a = arguments;
-    a->status = backward_here(a);
-}
+LAB_CALLER(call_backward, back_call, a->status = backward_here(a))
 
 static gs_status check_bucket_here(const back_call *a) {
     GS_TRY(check_here());

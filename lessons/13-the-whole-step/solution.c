@@ -1,8 +1,7 @@
-/* Lab 13: the whole step. See README.md, and tasks.h for what each function must do.
+/* Lab 13: the whole step. tasks.h and README.md say what to write.
  *
- * In build/lessons/13/gradsum `train` makes its steps with this file: plain_step, or with --bucket overlapped_step. The
- * library's own step is in src/train/step.c; read it when yours runs.
- */
+ * In build/lessons/13/gradsum `train` steps with this file: plain_step, or with --bucket overlapped_step. The library's
+ * own step is in src/train/step.c; read it when yours runs. */
 #include "tasks.h"
 
 #include <stdlib.h>
@@ -22,10 +21,9 @@ size_t my_samples(const lab_step *s, size_t *mine) {
 
 /* ---- forward and backward ---- */
 
-/* The rest of task 13.2, with room for the samples. */
 static gs_status gradient_of(lab_step *s, size_t *mine, gs_status (*hook)(lab_step *, int layer)) {
     /* task 13.2: the samples; forward through all layers; the loss; backward through all layers, and the hook after
-     * each. What must be there, and what must be called, if this rank has no samples? */
+     * each. Without samples, what must `gradients` hold, and what must you still call? */
     size_t count = my_samples(s, mine);
     memset(s->gradients, 0, (s->params + GS_STATS) * sizeof *s->gradients);
     if (count > 0) GS_TRY(lab_load(s, mine, count));
@@ -50,7 +48,7 @@ gs_status local_gradient(lab_step *s, gs_status (*hook)(lab_step *, int layer)) 
 /* ---- sum ---- */
 
 gs_status sum(lab_step *s) {
-    /* task 13.3: begin the sum of every bucket; then wait for every one. */
+    /* task 13.3: begin the sum of every bucket; then wait for every sum. */
     for (int b = 0; b < s->buckets; b++) GS_TRY(lab_sum_begin(s, b));
     for (int b = 0; b < s->buckets; b++) GS_TRY(lab_sum_wait(s, b));
     return GS_OK;
@@ -60,7 +58,7 @@ gs_status sum(lab_step *s) {
 /* ---- update ---- */
 
 void update(lab_step *s) {
-    /* task 13.4: by how many samples is divided? */
+    /* task 13.4: divide by how many samples? */
     float samples = s->gradients[s->params + GS_STAT_SAMPLES];
     for (size_t i = 0; i < s->params; i++) {
         s->velocity[i] = s->momentum * s->velocity[i] + s->gradients[i] / samples;
@@ -70,7 +68,7 @@ void update(lab_step *s) {
 }
 
 gs_status plain_step(lab_step *s) {
-    /* task 13.4: the pieces that you have, in their order. Nobody needs to know which gradients are final. */
+    /* task 13.4: the pieces that you have, in order. This step needs no hook. */
     GS_TRY(local_gradient(s, NULL));
     GS_TRY(sum(s));
     update(s);
@@ -81,8 +79,8 @@ gs_status plain_step(lab_step *s) {
 /* ---- overlap ---- */
 
 gs_status release(lab_step *s, int layer) {
-    /* task 13.5: all elements from `final` on are final now; before, it was only those from `before` on. A bucket is
-     * final if all its elements are. Which buckets are final now, and were not? */
+    /* task 13.5: now all elements from this layer on are final; before this layer, those from the next layer on were. A
+     * bucket is final if all its elements are. Which buckets became final? */
     size_t final = s->layer[layer].first;
     size_t before = layer + 1 < s->layers ? s->layer[layer + 1].first : s->params + GS_STATS;
     for (int b = 0; b < s->buckets; b++)
@@ -93,7 +91,7 @@ gs_status release(lab_step *s, int layer) {
 
 gs_sync_cost traffic(const lab_step *s) {
     gs_sync_cost cost = {0};
-    /* task 13.5: for each bucket what a ring sends (task 7.3): with gs_sync_array{its count} cut into chunks. */
+    /* task 13.5: for each bucket, what a ring sends (task 7.3), with the bucket as gs_sync_array. */
     for (int b = 0; b < s->buckets; b++) {
         const gs_sync_array array = {.count = s->bucket[b].count};
         cost.rounds += 2 * ((size_t)s->ranks - 1);
@@ -107,7 +105,7 @@ gs_sync_cost traffic(const lab_step *s) {
 }
 
 gs_status overlapped_step(lab_step *s) {
-    /* task 13.6: the pieces that you have. Who calls release, and when? Where must the waits be? */
+    /* task 13.6: the pieces that you have. When must release be called? Where must the waits be? */
     GS_TRY(local_gradient(s, release));
     for (int b = 0; b < s->buckets; b++) GS_TRY(lab_sum_wait(s, b));
     update(s);

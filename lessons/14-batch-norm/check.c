@@ -1,5 +1,5 @@
-/* Lesson 14: the list of its tasks, and the checks of all but 14.3 (check_backward.c). What is wanted is computed here
- * from all workers' numbers at once, around their common mean. */
+/* Lesson 14: the list of its tasks, and the checks of all but 14.3 (check_backward.c). The expected statistics are
+ * computed from all workers' numbers at once, around their common mean. */
 #include "check.h"
 
 #include <math.h>
@@ -21,12 +21,10 @@ size_t lab_samples(const batch *b) {
 
 const char *lab_batch_text(const batch *b) {
     static _Thread_local char text[160];
-    size_t used =
-        (size_t)snprintf(text, sizeof text, "%d worker%s, samples", b->workers, gs_s((size_t)b->workers));
+    snprintf(text, sizeof text, "%d worker%s, samples", b->workers, gs_s((size_t)b->workers));
     for (int r = 0; r < b->workers; r++)
-        used += (size_t)snprintf(text + used, sizeof text - used, "%s %zu", r > 0 ? "," : "", b->samples[r]);
-    snprintf(text + used, sizeof text - used, "; of %zu channel%s, plane %zu", b->channels, gs_s(b->channels),
-             b->plane);
+        lab_append(text, sizeof text, "%s %zu", r > 0 ? "," : "", b->samples[r]);
+    lab_append(text, sizeof text, "; of %zu channel%s, plane %zu", b->channels, gs_s(b->channels), b->plane);
     return text;
 }
 
@@ -42,30 +40,13 @@ batch lab_drawn_batch(size_t i) {
 
 /* ---- how often workers sum ---- */
 
-static const gs_transport *inner[MOST_WORKERS];
-static size_t calls[MOST_WORKERS];
-
-static gs_status counted_collective(gs_comm *c, const gs_call *call, const void *in, void *out) {
-    calls[c->rank]++;
-    return (inner[c->rank]->collective ? inner[c->rank]->collective : gs_collective_by_messages)(c, call, in,
-                                                                                                 out);
-}
-
-void lab_count_calls(counted *to, const gs_comm *c) {
-    calls[c->rank] = 0;
-    inner[c->rank] = c->ops;
-    to->ops = *c->ops;
-    to->ops.collective = counted_collective;
-    to->comm = *c;
-    to->comm.ops = &to->ops;
-}
-
 gs_status lab_check_one_call(const gs_comm *c) {
+    const size_t calls = lab_calls_of(c).calls;
     LAB_CHECK_HINT(
-        c->size == 1 || calls[c->rank] == 1,
-        "each call costs all workers a latency. Put what is to be summed side by side in `numbers`, and "
-        "sum once; a worker without samples too.",
-        "this worker has called %zu collectives, expected 1", calls[c->rank]);
+        c->size == 1 || calls == 1,
+        "each call costs all workers a latency. Put all numbers to sum into `numbers`, and sum once, on "
+        "workers without samples too.",
+        "this worker has made %zu calls to the others, expected 1", calls);
     return GS_OK;
 }
 
@@ -75,11 +56,11 @@ enum { LARGE_PLANE = 300 * 300 };
 
 typedef struct colour_case {
     batch b;
-    uint64_t number; /* of the case; its colours are drawn */
-    unsigned values; /* that a byte of a colour may have; 1: all are equal */
+    uint64_t number; /* of the case */
+    unsigned values; /* of a byte of a colour; 1: all bytes are equal */
 } colour_case;
 
-/* Byte p of colour k: colours lie in parts of their own, so that one taken for another shows. */
+/* Byte p of a colour. The values of each colour are in their own range, so that mixed-up colours show. */
 static uint8_t byte_of(const colour_case *k, size_t sample, size_t colour, size_t p) {
     const size_t j = ((size_t)k->number * 64 + sample) * 64 + colour * 16 + p;
     return (uint8_t)(80 * colour + 5 + lab_pick(BYTE_ROW, j, k->values));
@@ -105,12 +86,10 @@ static gs_status scale(gs_comm *c, void *context) {
     const size_t count = n * COLOURS * plane;
     uint8_t *images = malloc(count + 1);
     double mean[COLOURS], deviation[COLOURS];
-    counted with;
     if (!images) return gs_fail(GS_E_MEMORY, "no memory for %zu bytes", count);
     for (size_t i = 0; i < count; i++)
         images[i] = byte_of(k, before + i / (COLOURS * plane), i / plane % COLOURS, i % plane);
-    lab_count_calls(&with, c);
-    const gs_status status = colour_scaling(&with.comm, images, n, plane, mean, deviation);
+    const gs_status status = colour_scaling(c, images, n, plane, mean, deviation);
     free(images);
     GS_TRY(status);
     for (size_t i = 0; i < COLOURS; i++) GS_TRY(check_colour(k, i, mean[i], deviation[i]));
@@ -122,18 +101,18 @@ static gs_status colours_of_all_workers(void) {
         {{1, {1}, COLOURS, 2}, 0, 60},       {{1, {2}, COLOURS, 2}, 1, 1},
         {{2, {1, 1}, COLOURS, 1}, 2, 60},    {{2, {1, 3}, COLOURS, 4}, 3, 60},
         {{3, {2, 0, 1}, COLOURS, 3}, 4, 60}, {{2, {2, 2}, COLOURS, 4}, 12, 2}, /* nearly equal */
-        {{2, {1, 2}, COLOURS, 5}, 13, 1}, /* equal, and their number no power of two */
+        {{2, {1, 2}, COLOURS, 5}, 13, 1}, /* equal; their number is no power of two */
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
-        GS_TRY(lab_run_ranks(cases[i].b.workers, scale, (void *)&cases[i]));
+        GS_TRY(lab_run_counted(cases[i].b.workers, scale, (void *)&cases[i]));
     GS_TRY(lab_run_broken(2, 0, scale, (void *)&cases[2]));
     for (size_t i = 0; i < 6; i++) {
         colour_case drawn = {lab_drawn_batch(i), 5 + i, 60};
         drawn.b.channels = COLOURS;
-        GS_TRY(lab_run_ranks(drawn.b.workers, scale, &drawn));
+        GS_TRY(lab_run_counted(drawn.b.workers, scale, &drawn));
     }
-    colour_case large = {{2, {1, 1}, COLOURS, LARGE_PLANE}, 11, 60}; /* its squares have a sum above 2^32 */
-    return lab_run_ranks(large.b.workers, scale, &large);
+    colour_case large = {{2, {1, 1}, COLOURS, LARGE_PLANE}, 11, 60}; /* the sum of its squares exceeds 2^32 */
+    return lab_run_counted(large.b.workers, scale, &large);
 }
 
 /* ---- 14.2 ---- */
@@ -141,10 +120,10 @@ static gs_status colours_of_all_workers(void) {
 typedef struct statistics_case {
     batch b;
     size_t number;
-    double around; /* all numbers lie around this one */
+    double around; /* added to all numbers */
 } statistics_case;
 
-/* Each worker's samples lie around another mean, as they do by chance when a worker has few. */
+/* Each worker's samples have another mean, as a worker with few samples does by chance. */
 static double x_of(const statistics_case *k, size_t sample, size_t channel, size_t p) {
     int worker = 0;
     while (lab_before(&k->b, worker + 1) <= sample) worker++;
@@ -152,7 +131,7 @@ static double x_of(const statistics_case *k, size_t sample, size_t channel, size
     return k->around + 2 * (double)worker - (double)(channel % 3) + (double)lab_number(X_ROW, j);
 }
 
-/* Mean and variance of the numbers of `count` samples from `first` on; 0 and 0 of none. */
+/* Mean and variance of the numbers of `count` samples from `first` on; 0 and 0 for none. */
 static void moments(const statistics_case *k, size_t channel, size_t first, size_t count, double *mean,
                     double *var) {
     const double m = (double)(count * k->b.plane);
@@ -168,15 +147,13 @@ static gs_status share(gs_comm *c, void *context) {
     const size_t channels = k->b.channels, n = k->b.samples[c->rank], before = lab_before(&k->b, c->rank);
     float mean[MOST_CHANNELS], var[MOST_CHANNELS];
     double m, v, all = -1, numbers[1 + 2 * MOST_CHANNELS];
-    counted with;
     for (size_t i = 0; i < 1 + 2 * channels; i++) numbers[i] = NAN;
     for (size_t i = 0; i < channels; i++) {
         moments(k, i, before, n, &m, &v);
         mean[i] = (float)m;
         var[i] = (float)v;
     }
-    lab_count_calls(&with, c);
-    GS_TRY(shared_statistics(&with.comm, (double)(n * k->b.plane), channels, mean, var, &all, numbers));
+    GS_TRY(shared_statistics(c, (double)(n * k->b.plane), channels, mean, var, &all, numbers));
     const double wanted = (double)(lab_samples(&k->b) * k->b.plane);
     LAB_CHECK(all == wanted, "%s: *all is %g, expected %g", lab_batch_text(&k->b), all, wanted);
     for (size_t i = 0; i < channels; i++) {
@@ -185,7 +162,7 @@ static gs_status share(gs_comm *c, void *context) {
                   "%s: channel %zu: mean is %.7g, expected %.7g", lab_batch_text(&k->b), i, mean[i], m);
         LAB_CHECK_HINT(fabs((double)var[i] - v) <= 1e-4 + 3e-7 * k->around,
                        k->around > 0
-                           ? "in float the squares of large numbers have no digits left for the variance: "
+                           ? "as floats, the squares of large numbers have no digits left for the variance: "
                              "convert to double before you multiply."
                            : NULL,
                        "%s; numbers around %g: channel %zu: var is %.7g, expected %.7g",
@@ -195,7 +172,7 @@ static gs_status share(gs_comm *c, void *context) {
 }
 
 static gs_status statistics_of_all_workers(void) {
-    /* Of numbers around 1,000 the squares have no digits left in float: those of S(x^2) / m - mean^2 would be noise. */
+    /* With numbers around 1,000, S(x^2) / m - mean^2 in float would be noise. */
     static const statistics_case cases[] = {{{1, {3}, 1, 1}, 0, 0},
                                             {{2, {1, 1}, 1, 1}, 1, 0},
                                             {{2, {1, 3}, 1, 1}, 2, 0},
@@ -204,11 +181,11 @@ static gs_status statistics_of_all_workers(void) {
                                             {{2, {2, 2}, 3, 4}, 11, 1000},
                                             {{2, {2, 1}, MOST_CHANNELS, 1}, 12, 0}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
-        GS_TRY(lab_run_ranks(cases[i].b.workers, share, (void *)&cases[i]));
+        GS_TRY(lab_run_counted(cases[i].b.workers, share, (void *)&cases[i]));
     GS_TRY(lab_run_broken(2, 0, share, (void *)&cases[1]));
     for (size_t i = 0; i < 6; i++) {
         statistics_case drawn = {lab_drawn_batch(100 + i), 5 + i, 0};
-        GS_TRY(lab_run_ranks(drawn.b.workers, share, &drawn));
+        GS_TRY(lab_run_counted(drawn.b.workers, share, &drawn));
     }
     return GS_OK;
 }
@@ -226,13 +203,14 @@ static gs_status check_running(const running_case *k, size_t number) {
     const size_t channels = number == 0 ? C : 1 + number % 5;
     float mean[C], var[C], running_mean[C], running_var[C], next_mean[C], next_var[C], before[2 * C];
     for (size_t i = 0; i < channels; i++) {
-        mean[i] = lab_number(RUNNING_ROW, 6 * (C * number + i));
-        var[i] = k->g.numbers > 1 ? 1.5f + lab_number(RUNNING_ROW, 6 * (C * number + i) + 1) : 0;
-        running_mean[i] = lab_number(RUNNING_ROW, 6 * (C * number + i) + 2);
-        running_var[i] = 1.5f + lab_number(RUNNING_ROW, 6 * (C * number + i) + 3);
-        before[i] = lab_number(RUNNING_ROW, 6 * (C * number + i) + 4);
-        before[C + i] = lab_number(RUNNING_ROW, 6 * (C * number + i) + 5);
-        next_mean[i] = k->first ? NAN : before[i]; /* what was not written may be anything */
+        const size_t at = 6 * (C * number + i);
+        mean[i] = lab_number(RUNNING_ROW, at);
+        var[i] = k->g.numbers > 1 ? 1.5f + lab_number(RUNNING_ROW, at + 1) : 0;
+        running_mean[i] = lab_number(RUNNING_ROW, at + 2);
+        running_var[i] = 1.5f + lab_number(RUNNING_ROW, at + 3);
+        before[i] = lab_number(RUNNING_ROW, at + 4);
+        before[C + i] = lab_number(RUNNING_ROW, at + 5);
+        next_mean[i] = k->first ? NAN : before[i];
         next_var[i] = k->first ? NAN : before[C + i];
     }
     running_part(&k->g, channels, mean, var, running_mean, running_var, k->momentum, next_mean, next_var,
@@ -277,7 +255,7 @@ static gs_status what_evaluation_gets(void) {
 
 /* ---- 14.5 ---- */
 
-/* The ghost batches are dealt out one by one: as many to each worker, and the first ones get one more. */
+/* Each worker gets equally many ghost batches; the first workers get one more. */
 static gs_status check_cuts(size_t total, int n, size_t together) {
     const size_t each = together > 1 ? together : 1, ghosts = (total + each - 1) / each;
     size_t first = 0;
@@ -313,20 +291,18 @@ const char *const lab_may_call[] = {"gs_call_run", "gs_shard_of", "gs_fail", "gs
 
 const lab_task lab_tasks[] = {
     {"14.1", "mean and deviation of each colour, over all workers", 2, colours_of_all_workers,
-     "counts and sums can be added, means and deviations cannot. Of which colour is byte `plane` of an "
-     "image?"},
+     "counts and sums can be added, means and deviations cannot. Which colour does byte `plane` of an image "
+     "have?"},
     {"14.2", "forward: statistics of all workers from those of each", 2, statistics_of_all_workers,
-     "var = (mean of x^2) - mean^2: solve it for the sum of x^2, which can be added. Two workers with one "
-     "number "
-     "each, 0 and 2: what is the variance of both together?"},
+     "var = (mean of x^2) - mean^2: solve for the sum of x^2, which can be added. Two workers with one "
+     "number each, 0 and 2: what is the variance of both together?"},
     {"14.3", "backward: the second sum over workers", 3, lab_check_backward,
-     "whose x moves the mean that this dy has been computed with? So over whose numbers are the two sums in "
-     "dx? "
-     "And who adds up dweight and dbias?"},
+     "which workers' x move the mean in this u? The two sums in dx include the numbers of these workers. "
+     "dweight and dbias are summed over workers later"},
     {"14.4", "what running statistics become", 2, what_evaluation_gets,
-     "4 samples weigh four times as much as one. var has been divided by `numbers`, not by one less"},
+     "4 samples weigh four times as much as one. var was divided by `numbers`, not by one less"},
     {"14.5", "a batch cut between ghost batches", 1, ghost_batches_stay_whole,
-     "how many ghost batches are there, the small one too? gs_shard_of deals out these. The last one may end "
+     "count the ghost batches, the small one too, and split them with gs_shard_of. The last one may end "
      "early"},
     {0},
 };

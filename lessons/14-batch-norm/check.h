@@ -1,4 +1,4 @@
-/* What the two files of checks of lesson 14 share. */
+/* Shared by the checks of lesson 14. */
 #pragma once
 
 #include "tasks.h"
@@ -8,7 +8,7 @@ enum { MOST_WORKERS = 4, MOST_SAMPLES = 6, MOST_CHANNELS = 40, MOST_PLANE = 6 };
 /* Rows of drawn numbers (lab_pick, lab_number). */
 enum { SHAPE_ROW, PARTS_ROW, BYTE_ROW, X_ROW, DY_ROW, WEIGHT_ROW, GROUP_ROW, RUNNING_ROW, CUT_ROW };
 
-/* A global batch and how many of its samples each worker has, one after the other. */
+/* A global batch, and how many of its samples each worker has. */
 typedef struct batch {
     int workers;
     size_t samples[MOST_WORKERS], channels, plane;
@@ -22,13 +22,7 @@ const char *lab_batch_text(const batch *);
 /* Case i of a row of cases: 1 to 4 workers, some of them without samples. */
 batch lab_drawn_batch(size_t i);
 
-/* A comm that counts the collectives that are called on it; its rank's place in `calls`. */
-typedef struct counted {
-    gs_comm comm;
-    gs_transport ops;
-} counted;
-void lab_count_calls(counted *, const gs_comm *);
-/* Has this rank made one call since? (Alone it need not.) */
+/* In lab_run_counted: checks that this rank has made one call. (A single rank need not.) */
 gs_status lab_check_one_call(const gs_comm *);
 
 /* check_backward.c: task 14.3. */

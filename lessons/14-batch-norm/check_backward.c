@@ -1,4 +1,4 @@
-/* Task 14.3. What is wanted is computed from all workers' numbers at once. */
+/* Task 14.3. The expected gradients are computed from all workers' numbers at once. */
 #include "check.h"
 
 #include <math.h>
@@ -8,7 +8,7 @@ enum { MOST_NUMBERS = MOST_WORKERS * MOST_SAMPLES * MOST_CHANNELS * MOST_PLANE }
 
 static const float BEFORE = 3; /* in dweight and dbias */
 
-/* A whole batch: its numbers, and what forward knows of them. */
+/* A whole batch, and the statistics from its forward. */
 typedef struct whole {
     batch b;
     size_t number, count;
@@ -51,7 +51,6 @@ static void draw(whole *w) {
     }
 }
 
-/* dweight and dbias of a worker with the numbers from `first` on. */
 static gs_status check_own_sums(const whole *w, size_t first, size_t count, const float *dweight,
                                 const float *dbias) {
     for (size_t k = 0; k < w->b.channels; k++) {
@@ -78,12 +77,10 @@ static gs_status backward(gs_comm *c, void *context) {
                     w->weight, w->mean,       w->var,     w->eps,       w->all};
     float dx[MOST_NUMBERS], dweight[MOST_CHANNELS], dbias[MOST_CHANNELS];
     double numbers[2 * MOST_CHANNELS];
-    counted with;
     for (size_t j = 0; j < count; j++) dx[j] = NAN;
     for (size_t k = 0; k < w->b.channels; k++) dweight[k] = dbias[k] = BEFORE;
     for (size_t k = 0; k < 2 * w->b.channels; k++) numbers[k] = NAN;
-    lab_count_calls(&with, c);
-    GS_TRY(shared_backward(&with.comm, &b, dx, dweight, dbias, numbers));
+    GS_TRY(shared_backward(c, &b, dx, dweight, dbias, numbers));
     GS_TRY(check_own_sums(w, first, count, dweight, dbias));
     for (size_t j = 0; j < count; j++) {
         const size_t k = channel_of(w, first + j);
@@ -104,7 +101,7 @@ gs_status lab_check_backward(void) {
     for (size_t i = 0; i < ALWAYS + 6; i++) {
         w = (whole){.b = i < ALWAYS ? always[i] : lab_drawn_batch(200 + i), .number = i};
         draw(&w);
-        GS_TRY(lab_run_ranks(w.b.workers, backward, &w));
+        GS_TRY(lab_run_counted(w.b.workers, backward, &w));
         if (i == 2) GS_TRY(lab_run_broken(2, 0, backward, &w));
     }
     return GS_OK;

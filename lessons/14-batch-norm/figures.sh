@@ -1,6 +1,7 @@
 #!/bin/sh
-# The figures of this lesson, from runs on this machine, in about two minutes.
-# sh figures.sh [scaling] [workers] [samples] [link]: only these. $GRADSUM: the program, if it is not build/gradsum.
+# Makes the figures of this lesson, in about two minutes. sh figures.sh [scaling] [workers] [samples] [link]: only
+# these. $GRADSUM: the program, if it is not build/gradsum.
+# shellcheck disable=SC2086
 cd "$(dirname "$0")/../.." || exit 1
 gradsum=${GRADSUM:-build/gradsum} here=lessons/14-batch-norm
 words=$*
@@ -26,7 +27,7 @@ train() {
 work=$(mktemp -d) || exit 1
 trap 'rm -rf "$work"' EXIT
 
-# 1. are the inputs scaled, and does batch_norm need it?
+# 1. scaled inputs, with and without batch_norm
 wanted scaling && {
     echo "# gradsum train $run --batch 16 --lr 0.01 --epochs 1 ..."
     echo "#                                     test accuracy, seeds 1, 2, 3, 4, 5"
@@ -34,7 +35,6 @@ wanted scaling && {
         for scale in "" "--mean 0,0,0 --std 1,1,1" "--mean 0,0,0 --std 0.04,0.04,0.04"; do
             model=$without
             [ $net = with ] && model=$images
-            # shellcheck disable=SC2086
             line=$(for seed in 1 2 3 4 5; do train $seed --model "$model" --batch 16 --lr 0.01 --epochs 1 $scale; done |
                 awk '{ printf " %5.1f", $1 }')
             printf '%-8s %-36s%s\n' "$net" "${scale:-(the mean and std of each colour)}" "$line"
@@ -42,7 +42,7 @@ wanted scaling && {
     done
 } >"$here/figure-scaling.txt"
 
-# 2. is it the same algorithm?
+# 2. N workers against one
 wanted workers && {
     echo "# gradsum compare --devices-list \"cpu; cpu,cpu; cpu,cpu,cpu; cpu,cpu,cpu,cpu,cpu,cpu\" \\"
     echo "#     $run --batch 24 --lr 0.01 --steps 20 --batch-norm OVER"
@@ -57,7 +57,7 @@ wanted workers && {
     done
 } >"$here/figure-workers.txt"
 
-# 3. how many samples must share statistics?
+# 3. how many samples share statistics
 wanted samples && {
     echo "# gradsum train $run --batch 16 --lr 0.01 --epochs 2 --batch-norm ghost:G"
     echo "#                  test accuracy, seeds 1, 2, 3, 4, 5     in training, median"
@@ -74,7 +74,7 @@ wanted samples && {
     done
 } >"$here/figure-samples.txt"
 
-# 4. what does it cost over a network? Nearly all of this time is waiting for messages.
+# 4. the cost over a network. Nearly all of this time is waiting for messages.
 wanted link && {
     echo "# gradsum train $run --devices cpu,cpu --link 20ms,125MB/s --batch 32 --steps 8 --batch-norm OVER"
     echo "# model     batch_norm  OVER      sums a step  40 ms each   ms a step, median"

@@ -1,5 +1,5 @@
-/* Lab 14, as given: a layer batch_norm that is made of the student's functions; what else it needs are the operators of
- * its device. The library's is src/layer/batch_norm.c in the open source. */
+/* Lab 14, as given: a layer batch_norm of the student's functions and its device's operators. The library's layer is
+ * src/layer/batch_norm.c in the open source. */
 #include "tasks.h"
 
 #include <math.h>
@@ -17,8 +17,7 @@ typedef struct batch_norm {
 
 enum { WEIGHT, BIAS, RUNNING_MEAN, RUNNING_VAR };
 
-/* ---- as the student's function is called: here as it is, in a checker over its wire (remote.c) ---- */
-
+/* A checker calls over its wire instead (remote.c). */
 __attribute__((weak)) gs_shard lab_cut(size_t total, int i, int n, size_t together) {
     return gs_schedule_cut(total, i, n, together);
 }
@@ -68,7 +67,7 @@ static gs_status nobody_else(gs_comm *c, const gs_call *call, const void *in, vo
 static const gs_transport alone_ops = {.collective = nobody_else};
 static gs_comm alone = {.ops = &alone_ops, .size = 1};
 
-/* The workers that a ghost batch, or a part of a batch, is shared with. */
+/* The workers that share a group's statistics. */
 static gs_comm *workers_of(const gs_pass *pass) {
     return pass->sum_over_workers ? ((gs_worker *)pass->sum_context)->groups.comm[GS_DP] : &alone;
 }
@@ -157,7 +156,7 @@ static const gs_layer_ops ops = {.name = "batch_norm",
                                  .backward = backward,
                                  .unbind = unbind};
 
-/* In the place of the library's. */
+/* Replaces the library's. */
 gs_layer *gs_batch_norm(void) {
     return gs_layer_new(&ops, sizeof(batch_norm), 0);
 }

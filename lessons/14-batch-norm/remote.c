@@ -16,8 +16,7 @@ typedef struct scaling_call {
 static void pass_scaling(lab_wire *w, void *arguments) {
     scaling_call *a = arguments;
     lab_pass_comm(w, &a->c);
-    LAB_VALUE(w, a->n);
-    LAB_VALUE(w, a->plane);
+    LAB_VALUES(w, a->n, a->plane);
     LAB_IN(w, a->images, a->n * COLOURS * a->plane);
     LAB_RESULT(w, a->mean);
     LAB_RESULT(w, a->deviation);
@@ -36,8 +35,7 @@ typedef struct statistics_call {
 static void pass_statistics(lab_wire *w, void *arguments) {
     statistics_call *a = arguments;
     lab_pass_comm(w, &a->c);
-    LAB_VALUE(w, a->mine);
-    LAB_VALUE(w, a->channels);
+    LAB_VALUES(w, a->mine, a->channels);
     LAB_INOUT(w, a->mean, a->channels);
     LAB_INOUT(w, a->var, a->channels);
     LAB_IN(w, a->numbers, 1 + 2 * a->channels);
@@ -57,11 +55,7 @@ static void pass_backward(lab_wire *w, void *arguments) {
     backward_call *a = arguments;
     norm *b = &a->b;
     lab_pass_comm(w, &a->c);
-    LAB_VALUE(w, b->n);
-    LAB_VALUE(w, b->channels);
-    LAB_VALUE(w, b->plane);
-    LAB_VALUE(w, b->eps);
-    LAB_VALUE(w, b->all);
+    LAB_VALUES(w, b->n, b->channels, b->plane, b->eps, b->all);
     const size_t count = b->n * b->channels * b->plane;
     LAB_IN(w, b->x, count);
     LAB_IN(w, b->dy, count);
@@ -85,11 +79,7 @@ typedef struct running_call {
 
 static void pass_running(lab_wire *w, void *arguments) {
     running_call *a = arguments;
-    LAB_VALUE(w, a->g.samples);
-    LAB_VALUE(w, a->g.numbers);
-    LAB_VALUE(w, a->channels);
-    LAB_VALUE(w, a->momentum);
-    LAB_VALUE(w, a->first);
+    LAB_VALUES(w, a->g.samples, a->g.numbers, a->channels, a->momentum, a->first);
     LAB_IN(w, a->mean, a->channels);
     LAB_IN(w, a->var, a->channels);
     LAB_IN(w, a->running_mean, a->channels);
@@ -107,40 +97,22 @@ typedef struct cut_call {
 
 static void pass_cut(lab_wire *w, void *arguments) {
     cut_call *a = arguments;
-    LAB_VALUE(w, a->total);
-    LAB_VALUE(w, a->i);
-    LAB_VALUE(w, a->n);
-    LAB_VALUE(w, a->together);
+    LAB_VALUES(w, a->total, a->i, a->n, a->together);
     LAB_RESULT(w, a->part);
 }
 
 #ifdef LAB_HAND_IN
 
-static void call_scaling(void *arguments) {
-    scaling_call *a = arguments;
-    a->status = colour_scaling(a->c, a->images, a->n, a->plane, a->mean, a->deviation);
-}
-
-static void call_statistics(void *arguments) {
-    statistics_call *a = arguments;
-    a->status = shared_statistics(a->c, a->mine, a->channels, a->mean, a->var, &a->all, a->numbers);
-}
-
-static void call_backward(void *arguments) {
-    backward_call *a = arguments;
-    a->status = shared_backward(a->c, &a->b, a->dx, a->dweight, a->dbias, a->numbers);
-}
-
-static void call_running(void *arguments) {
-    running_call *a = arguments;
-    running_part(&a->g, a->channels, a->mean, a->var, a->running_mean, a->running_var, a->momentum,
-                 a->next_mean, a->next_var, a->first);
-}
-
-static void call_cut(void *arguments) {
-    cut_call *a = arguments;
-    a->part = gs_schedule_cut(a->total, a->i, a->n, a->together);
-}
+LAB_CALLER(call_scaling, scaling_call,
+           a->status = colour_scaling(a->c, a->images, a->n, a->plane, a->mean, a->deviation))
+LAB_CALLER(call_statistics, statistics_call,
+           a->status = shared_statistics(a->c, a->mine, a->channels, a->mean, a->var, &a->all, a->numbers))
+LAB_CALLER(call_backward, backward_call,
+           a->status = shared_backward(a->c, &a->b, a->dx, a->dweight, a->dbias, a->numbers))
+LAB_CALLER(call_running, running_call,
+           running_part(&a->g, a->channels, a->mean, a->var, a->running_mean, a->running_var, a->momentum,
+                        a->next_mean, a->next_var, a->first))
+LAB_CALLER(call_cut, cut_call, a->part = gs_schedule_cut(a->total, a->i, a->n, a->together))
 
 #else
 
@@ -165,9 +137,7 @@ gs_status shared_statistics(gs_comm *c, double mine, size_t channels, float *mea
 
 gs_status shared_backward(gs_comm *c, const norm *b, float *dx, float *dweight, float *dbias,
                           double *numbers) {
-    backward_call a = {c, *b, dx, dweight, dbias, numbers, GS_OK};
-    lab_remote(BACKWARD, &a);
-    return a.status;
+    LAB_ASK(BACKWARD, backward_call, status, c, *b, dx, dweight, dbias, numbers, GS_OK);
 }
 
 void running_part(const group *g, size_t channels, const float *mean, const float *var,
@@ -179,12 +149,10 @@ void running_part(const group *g, size_t channels, const float *mean, const floa
 }
 
 gs_shard lab_cut(size_t total, int i, int n, size_t together) {
-    cut_call a = {total, i, n, together, {0, 0}};
-    lab_remote(CUT, &a);
-    return a.part;
+    LAB_ASK(CUT, cut_call, part, total, i, n, together, {0, 0});
 }
 
-/* The library trusts a part. */
+/* The library trusts a part, so a wrong one ends here. */
 gs_shard gs_schedule_cut(size_t total, int i, int n, size_t together) {
     const gs_shard part = lab_cut(total, i, n, together);
     if (part.first > total || part.count > total - part.first)

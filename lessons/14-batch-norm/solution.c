@@ -1,8 +1,7 @@
 /* Lesson 14: batch normalisation over workers. tasks.h and README.md say what to write.
  *
- * This file and given.c take the place of the library's layer batch_norm, and of its cut of a batch into ghost batches:
- * `build/lessons/14/gradsum train --model resnet20 --data colour-fashion-small` normalises with what is written here.
- */
+ * This file and given.c replace the library's layer batch_norm, and its cut of a batch into ghost batches:
+ * `build/lessons/14/gradsum train --model resnet20 --data colour-fashion-small` normalises with these functions. */
 #include "tasks.h"
 
 #include <math.h>
@@ -11,9 +10,9 @@
 
 gs_status colour_scaling(gs_comm *c, const uint8_t *images, size_t n, size_t plane, double mean[COLOURS],
                          double deviation[COLOURS]) {
-    double numbers[1 + 2 * COLOURS] = {0}; /* how many of each colour; sums of x; sums of x^2 */
-    /* task 14.1: sums over this worker's images, then over all workers; then divide. Sums of whole bytes are exact in
-     * double; divide by 255 at the end. */
+    double numbers[1 + 2 * COLOURS] = {0}; /* bytes per colour; sums of x; sums of x^2 */
+    /* task 14.1: sum over this worker's images, then over all workers; then divide. Sums of whole bytes are exact in
+     * double, so divide by 255 at the end. */
     numbers[0] = (double)(n * plane);
     for (size_t i = 0; i < n * COLOURS * plane; i++) {
         size_t k = i / plane % COLOURS;
@@ -35,8 +34,8 @@ gs_status colour_scaling(gs_comm *c, const uint8_t *images, size_t n, size_t pla
 gs_status shared_statistics(gs_comm *c, double mine, size_t channels, float *mean, float *var, double *all,
                             double *numbers) {
     double *sum = numbers + 1, *squares = sum + channels;
-    /* task 14.2: what can be added: how many numbers, their sum, the sum of their squares. Make these from mine, mean
-     * and var, in double; add them over the workers; make mean and var from the result. */
+    /* task 14.2: counts, sums and sums of squares can be added. Compute them from mine, mean and var, in double; sum
+     * them over the workers; compute mean and var from the result. */
     numbers[0] = mine;
     for (size_t k = 0; k < channels; k++) {
         double m = (double)mean[k];
@@ -56,7 +55,7 @@ gs_status shared_statistics(gs_comm *c, double mine, size_t channels, float *mea
 
 /* ---- backward: the second sum ---- */
 
-/* Of number j of x, dy and dx: its channel, and its u. Given. */
+/* Given: the channel and the u of number j of x, dy and dx. */
 static inline size_t channel_of(const norm *b, size_t j) {
     return j / b->plane % b->channels;
 }
@@ -74,8 +73,8 @@ gs_status shared_backward(gs_comm *c, const norm *b, float *dx, float *dweight, 
                           double *numbers) {
     double *sum_dy = numbers, *sum_dyu = numbers + b->channels;
     size_t count = b->n * b->channels * b->plane;
-    /* task 14.3: both sums of each channel over this worker's numbers; they are what dbias and dweight get. Then the
-     * sums over all workers, and dx. `numbers` holds anything at first. */
+    /* task 14.3: both sums of each channel over this worker's numbers, for dbias and dweight. Then the sums over all
+     * workers, and dx. `numbers` holds anything at first. */
     for (size_t k = 0; k < 2 * b->channels; k++) numbers[k] = 0;
     for (size_t j = 0; j < count; j++) {
         sum_dy[channel_of(b, j)] += (double)b->dy[j];
@@ -100,8 +99,8 @@ gs_status shared_backward(gs_comm *c, const norm *b, float *dx, float *dweight, 
 void running_part(const group *g, size_t channels, const float *mean, const float *var,
                   const float *running_mean, const float *running_var, float momentum, float *next_mean,
                   float *next_var, bool first) {
-    /* task 14.4: var divides by `numbers`, the unbiased variance by one less. What weight has a group of 3 samples
-     * beside one of 5? */
+    /* task 14.4: var was divided by `numbers`; the unbiased variance divides by one less. How much does a group of 3
+     * samples weigh beside one of 5? */
     float samples = (float)g->samples;
     for (size_t k = 0; k < channels; k++) {
         float unbiased = running_var[k];
@@ -117,8 +116,8 @@ void running_part(const group *g, size_t channels, const float *mean, const floa
 /* ---- ghost batches ---- */
 
 gs_shard gs_schedule_cut(size_t total, int i, int n, size_t together) {
-    /* task 14.5: deal out ghost batches instead of samples, as evenly as gs_shard_of can. Where does a worker's first
-     * one begin, where does its last one end? */
+    /* task 14.5: distribute ghost batches instead of samples, as evenly as gs_shard_of does. Where does a worker's
+     * first ghost batch begin, where does its last one end? */
     if (together < 1) together = 1;
     gs_shard ghosts = gs_shard_of((total + together - 1) / together, i, n);
     size_t first = ghosts.first * together, end = first + ghosts.count * together;

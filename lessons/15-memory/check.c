@@ -1,5 +1,4 @@
-/* Lesson 15: the list of its tasks, and the checks of the arena. check_rows.c has those of rows of layers and of the
- * scale of the loss. */
+/* Lesson 15: the list of its tasks, and the checks of the arena. check_rows.c checks 15.3 to 15.5. */
 #include "check.h"
 
 #include <stdio.h>
@@ -21,22 +20,18 @@ static bool needed(const gs_lifetime *l, int step) {
     return (step >= l->born && step <= l->pause) || (step >= l->resume && step <= l->dies);
 }
 
-/* "5 floats in steps 0 to 3; 2 in 1 to 2 and 5 to 6" */
+/* "5 floats, steps 0 to 3; 2 floats, steps 1 to 2 and 5 to 6" */
 static const char *text_of(const gs_lifetime *life, size_t count, bool places) {
-    static char texts[2][900]; /* of those that are placed, and of others */
+    static char texts[2][900]; /* with places, and without */
     char *text = texts[places];
-    size_t used = 0;
     text[0] = '\0';
     for (size_t i = 0; i < count; i++) {
         const gs_lifetime *l = &life[i];
-        used += (size_t)snprintf(text + used, sizeof *texts - used, "%s%zu float%s", i > 0 ? "; " : "",
-                                 l->floats, gs_s(l->floats));
-        if (places) used += (size_t)snprintf(text + used, sizeof *texts - used, " at %zu", l->at);
-        if (gs_lifetime_has_gap(l))
-            used += (size_t)snprintf(text + used, sizeof *texts - used, ", steps %d to %d and %d to %d",
-                                     l->born, l->pause, l->resume, l->dies);
-        else
-            used += (size_t)snprintf(text + used, sizeof *texts - used, ", steps %d to %d", l->born, l->dies);
+        const bool gap = gs_lifetime_has_gap(l);
+        lab_append(text, sizeof *texts, "%s%zu float%s", i > 0 ? "; " : "", l->floats, gs_s(l->floats));
+        if (places) lab_append(text, sizeof *texts, " at %zu", l->at);
+        lab_append(text, sizeof *texts, ", steps %d to %d", l->born, gap ? l->pause : l->dies);
+        if (gap) lab_append(text, sizeof *texts, " and %d to %d", l->resume, l->dies);
     }
     return text;
 }
@@ -57,8 +52,8 @@ static lifetimes_case drawn_lifetimes(unsigned row, size_t i) {
     return k;
 }
 
-/* The same later, in units of FAR floats, and some of it forever: as in a large network, and no longer as numbers that
- * fit into a short loop or an int. */
+/* The case of a large network: later, in units of FAR floats, and some buffers forever, so that the numbers exceed a
+ * short loop or an int. */
 enum { LATER = 5000, FAR = 1000000000 };
 
 static lifetimes_case far(lifetimes_case k) {
@@ -120,8 +115,8 @@ static bool is_free(const gs_lifetime *it, size_t at, const gs_lifetime *placed,
     return true;
 }
 
-/* Each buffer is placed behind those before it, at the place that is right, whatever came out. `backwards`: those that
- * have their places are handed over in the opposite order, as any order may come. */
+/* Places the buffers in order, each at the right offset even if the answer is wrong. `backwards`: the list of placed
+ * buffers is reversed. */
 static gs_status check_places(lifetimes_case k, bool is_far, bool backwards) {
     for (size_t i = 0; i < k.count; i++) {
         const lifetimes_case shown = is_far ? far(k) : k;
@@ -142,17 +137,15 @@ static gs_status check_places(lifetimes_case k, bool is_far, bool backwards) {
 
 static gs_status the_lowest_place(void) {
     static const lifetimes_case cases[] = {
-        {2, {PLAIN(5, 0, 3), PLAIN(4, 2, 6)}},                                 /* beside it */
-        {2, {PLAIN(5, 0, 3), PLAIN(4, 4, 6)}},                                 /* over it */
-        {4, {PLAIN(5, 0, 3), PLAIN(4, 0, 6), PLAIN(3, 0, 9), PLAIN(5, 4, 9)}}, /* in a hole that suits */
-        {4,
-         {PLAIN(5, 0, 3), PLAIN(4, 0, 6), PLAIN(3, 0, 9), PLAIN(6, 4, 9)}}, /* in none, as it is too small */
-        {4, {PLAIN(5, 0, 3), PLAIN(5, 2, 9), PLAIN(5, 4, 9), PLAIN(3, 4, 9)}}, /* behind two of them */
+        {2, {PLAIN(5, 0, 3), PLAIN(4, 2, 6)}},                                 /* above it */
+        {2, {PLAIN(5, 0, 3), PLAIN(4, 4, 6)}},                                 /* in its place */
+        {4, {PLAIN(5, 0, 3), PLAIN(4, 0, 6), PLAIN(3, 0, 9), PLAIN(5, 4, 9)}}, /* in a hole that fits */
+        {4, {PLAIN(5, 0, 3), PLAIN(4, 0, 6), PLAIN(3, 0, 9), PLAIN(6, 4, 9)}}, /* the hole is too small */
+        {4, {PLAIN(5, 0, 3), PLAIN(5, 2, 9), PLAIN(5, 4, 9), PLAIN(3, 4, 9)}}, /* above two of them */
         {2, {{5, 0, 1, 6, 7, 0}, PLAIN(4, 2, 5)}},                             /* in a gap */
     };
-    static const lifetimes_case tower = {7,
-                                         {PLAIN(3, 0, 9), PLAIN(3, 0, 9), PLAIN(3, 0, 9), PLAIN(3, 0, 9),
-                                          PLAIN(3, 0, 9), PLAIN(3, 0, 9), PLAIN(3, 0, 9)}};
+    lifetimes_case tower = {.count = 7};
+    for (size_t i = 0; i < tower.count; i++) tower.life[i] = (gs_lifetime)PLAIN(3, 0, 9);
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) GS_TRY(check_places(cases[i], false, false));
     GS_TRY(check_places(tower, false, true));
     for (size_t i = 0; i < 60; i++) GS_TRY(check_places(drawn_lifetimes(PLACE_ROW, i), i >= 40, i % 2));
@@ -163,20 +156,16 @@ const char *const lab_may_call[] = {NULL};
 
 const lab_task lab_tasks[] = {
     {"15.1", "the arena: what is needed at the same time", 2, what_is_needed_at_once,
-     "draw a bar for each buffer over the steps, and add up what stands above each step. A bar may have a "
-     "gap"},
-    {"15.2", "the arena: the lowest place that is free", 3, the_lowest_place,
-     "only who is needed in the same step is in the way. A hole must be as large as the buffer; behind the "
-     "one that is "
-     "in the way another may be"},
+     "draw a bar for each buffer over the steps, and add up the bars above each step. A bar may have a gap"},
+    {"15.2", "the arena: the lowest free offset", 3, the_lowest_place,
+     "only buffers that are needed in the same step are in the way. A hole must be as large as the buffer; "
+     "above one buffer in the way there may be another"},
     {"15.3", "recompute: peak, share done again, the best segment", 2, lab_check_recompute,
-     "of 9 layers with k = 3, which three y are kept? How many others are there at most? Which segment's "
-     "backward "
-     "begins when its forward has just ended?"},
+     "of 9 layers with k = 3, which three y are kept? How many others are in memory at most? Which segment's "
+     "backward begins when its forward has just ended?"},
     {"15.4", "offload: when forward is over", 2, lab_check_offload,
      "draw two rows: layers above, copies below. With 2 buffers, whose copy does layer 2 wait for?"},
     {"15.5", "the scale of the loss", 1, lab_check_loss_scale,
-     "one update that is left out ends a row of good ones. Both limits are powers of two: at one of them the "
-     "scale stays"},
+     "a skipped update ends a row of good ones. At a limit, a power of two, the scale stays"},
     {0},
 };

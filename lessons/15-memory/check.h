@@ -1,4 +1,4 @@
-/* What the two files of checks of lesson 15 share. */
+/* Shared by the checks of lesson 15. */
 #pragma once
 
 #include "tasks.h"

@@ -1,5 +1,4 @@
-/* Lesson 15: the checks of rows of layers, and of the scale of the loss. What is wanted is found by going through a
- * step as it would run, and not by formulas. */
+/* Lesson 15: the checks of 15.3 to 15.5. The expected results come from simulated steps, not from formulas. */
 #include "check.h"
 
 #include <math.h>
@@ -18,16 +17,14 @@ typedef struct row_case {
 
 static const char *text_of(const row_case *k) {
     static char text[300];
-    size_t used = (size_t)snprintf(text, sizeof text, "%d layer%s, y of", k->layers, gs_s((size_t)k->layers));
-    for (int i = 0; i < k->layers; i++)
-        used += (size_t)snprintf(text + used, sizeof text - used, " %zu", k->y[i]);
-    used += (size_t)snprintf(text + used, sizeof text - used, ", operations");
-    for (int i = 0; i < k->layers; i++)
-        used += (size_t)snprintf(text + used, sizeof text - used, " %g", k->flops[i]);
+    snprintf(text, sizeof text, "%d layer%s, y of", k->layers, gs_s((size_t)k->layers));
+    for (int i = 0; i < k->layers; i++) lab_append(text, sizeof text, " %zu", k->y[i]);
+    lab_append(text, sizeof text, ", operations");
+    for (int i = 0; i < k->layers; i++) lab_append(text, sizeof text, " %g", k->flops[i]);
     return text;
 }
 
-/* A step: forward, then backward of each segment, the last first. there[i]: is y of layer i in memory? */
+/* A step: forward, then backward of each segment, the last first. there[i]: y of layer i is in memory. */
 static size_t run_step(const row_case *c, int k, double *again) {
     bool there[MOST_LAYERS] = {false};
     size_t most = 0;
@@ -59,13 +56,13 @@ static gs_status check_row(const row_case *c) {
         const size_t got = recompute_peak(&r, k, &got_again);
         LAB_CHECK(got == wanted, "%s, k = %d: got a peak of %zu, expected %zu", text_of(c), k, got, wanted);
         LAB_CHECK(fabs(got_again - again) <= 1e-9,
-                  "%s, k = %d: got a share of %.6g that is done again, expected %.6g", text_of(c), k,
+                  "%s, k = %d: got a share of %.6g that is computed again, expected %.6g", text_of(c), k,
                   got_again, again);
         if (best == 0 || wanted < least || (wanted == least && again < least_again))
             best = k, least = wanted, least_again = again;
     }
     const int got = best_segment(&r);
-    LAB_CHECK_HINT(got == best, "try all k from 1 on; of equal peaks take the one that does less again.",
+    LAB_CHECK_HINT(got == best, "try all k from 1 on; among equal peaks take the k that computes less again.",
                    "%s: got %d as the best k, expected %d", text_of(c), got, best);
     return GS_OK;
 }
@@ -82,7 +79,7 @@ gs_status lab_check_recompute(void) {
     for (size_t i = 0; i < 20; i++) {
         row_case drawn = {.layers = 2 + (int)lab_pick(K_ROW, i, MOST_LAYERS - 1)};
         for (int j = 0; j < drawn.layers; j++) {
-            const size_t unit = i < 14 ? 1 : 1000000000; /* as in large networks: more than an int can hold */
+            const size_t unit = i < 14 ? 1 : 1000000000; /* large networks: too large for an int */
             drawn.y[j] = unit * (1 + lab_pick(Y_ROW, MOST_LAYERS * i + (size_t)j, 6));
             drawn.flops[j] = (double)(unit * (1 + lab_pick(FLOPS_ROW, MOST_LAYERS * i + (size_t)j, 9)));
         }
@@ -98,8 +95,7 @@ typedef struct offload_case {
     double seconds[MOST_LAYERS], bytes[MOST_LAYERS], bandwidth;
 } offload_case;
 
-/* Second by second: one layer and one copy may be under way. Everything takes whole seconds here; check_forward makes
- * quarters of them. */
+/* Simulates whole seconds: at most one layer and one copy run at a time. check_forward also scales them to quarters. */
 static void run_forward(const offload_case *c, double *copied, double *done) {
     int layer = 0, copy = 0, computed = 0; /* layers begun or done; copies done; layers done */
     double layer_left = 0, copy_left = 0;
@@ -119,18 +115,17 @@ static gs_status check_forward(const offload_case *whole, double second) {
     const offload o = {c->layers, c->buffers, c->seconds, c->bytes, c->bandwidth};
     double wanted[MOST_LAYERS] = {0}, got[MOST_LAYERS], done = 0;
     char text[400];
-    size_t used = (size_t)snprintf(text, sizeof text, "%d buffer%s, %g byte%s/s, layers of", c->buffers,
-                                   gs_s((size_t)c->buffers), c->bandwidth, gs_s((size_t)c->bandwidth));
+    snprintf(text, sizeof text, "%d buffer%s, %g byte%s/s, layers of", c->buffers, gs_s((size_t)c->buffers),
+             c->bandwidth, gs_s((size_t)c->bandwidth));
     for (int i = 0; i < c->layers; i++)
-        used += (size_t)snprintf(text + used, sizeof text - used, "%s %g s and %g bytes", i > 0 ? "," : "",
-                                 c->seconds[i], c->bytes[i]);
+        lab_append(text, sizeof text, "%s %g s and %g bytes", i > 0 ? "," : "", c->seconds[i], c->bytes[i]);
     for (int i = 0; i < c->layers; i++) got[i] = -1;
     run_forward(whole, wanted, &done);
     for (int i = 0; i < c->layers; i++) wanted[i] *= second;
     done *= second;
     const double over = offload_forward(&o, got);
     for (int i = 0; i < c->layers; i++)
-        LAB_CHECK(fabs(got[i] - wanted[i]) <= 1e-9, "%s: y of layer %d is copied after %g s, expected %g s",
+        LAB_CHECK(fabs(got[i] - wanted[i]) <= 1e-9, "%s: the copy of layer %d ends after %g s, expected %g s",
                   text, i, got[i], wanted[i]);
     LAB_CHECK(fabs(over - done) <= 1e-9, "%s: the last layer is done after %g s, expected %g s", text, over,
               done);
@@ -141,7 +136,7 @@ gs_status lab_check_offload(void) {
     static const offload_case cases[] = {
         {1, 1, {3}, {2}, 1},
         {2, 2, {3, 3}, {2, 2}, 1},       /* hidden */
-        {2, 1, {3, 3}, {2, 2}, 1},       /* one buffer: nothing can be hidden */
+        {2, 1, {3, 3}, {2, 2}, 1},       /* one buffer hides nothing */
         {3, 2, {1, 1, 1}, {4, 4, 4}, 1}, /* copies are slower than layers */
         {3, 2, {1, 1, 1}, {4, 4, 4}, 2},
         {3, 3, {1, 5, 1}, {2, 2, 2}, 1}, /* a copy waits for its layer */
@@ -179,15 +174,13 @@ static gs_status check_scale(gs_loss_scale s, bool finite) {
     char text[120];
     snprintf(text, sizeof text, "scale %g, %u good, %llu skipped; a step that is %sfinite", (double)s.scale,
              s.good, (unsigned long long)s.skips, finite ? "" : "not ");
-    LAB_CHECK(got.scale == wanted.scale, "%s: scale becomes %g, expected %g", text, (double)got.scale,
-              (double)wanted.scale);
-    LAB_CHECK(got.good == wanted.good, "%s: good becomes %u, expected %u", text, got.good, wanted.good);
-    LAB_CHECK(got.used == wanted.used, "%s: used becomes %g, expected %g", text, (double)got.used,
-              (double)wanted.used);
-    LAB_CHECK(got.skipped == wanted.skipped, "%s: skipped becomes %d, expected %d", text, got.skipped,
-              wanted.skipped);
-    LAB_CHECK(got.skips == wanted.skips, "%s: skips becomes %llu, expected %llu", text,
-              (unsigned long long)got.skips, (unsigned long long)wanted.skips);
+    LAB_CHECK(got.scale == wanted.scale && got.good == wanted.good,
+              "%s: got scale %g, good %u; expected %g, %u", text, (double)got.scale, got.good,
+              (double)wanted.scale, wanted.good);
+    LAB_CHECK(got.used == wanted.used && got.skipped == wanted.skipped && got.skips == wanted.skips,
+              "%s: got used %g, skipped %d, skips %llu; expected %g, %d, %llu", text, (double)got.used,
+              got.skipped, (unsigned long long)got.skips, (double)wanted.used, wanted.skipped,
+              (unsigned long long)wanted.skips);
     return GS_OK;
 }
 

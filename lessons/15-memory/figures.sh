@@ -1,7 +1,7 @@
 #!/bin/sh
-# The figures of this lesson, in about a minute and a half. The first two are dry runs (gradsum memory).
-# sh figures.sh [ledger] [recompute] [bits] [precision] [offload]: only these. $GRADSUM: the program, if it is not
-# build/gradsum.
+# Makes the figures of this lesson, in about a minute and a half. sh figures.sh [ledger] [recompute] [bits] [precision]
+# [offload] [step]: only these. $GRADSUM: the program, if it is not build/gradsum.
+# shellcheck disable=SC2086
 cd "$(dirname "$0")/../.." || exit 1
 gradsum=${GRADSUM:-build/gradsum} here=lessons/15-memory
 words=$*
@@ -10,7 +10,7 @@ deep="flatten, 64 x (linear 64, tanh), linear 10"
 work=$(mktemp -d) || exit 1
 trap 'rm -rf "$work"' EXIT
 
-# 1. the ledger: for what?
+# 1. the ledger
 wanted ledger && {
     echo "# gradsum memory --threads 1 ...                                        MB at the peak"
     echo "#                                                weights  gradients  optimizer  activations  total"
@@ -18,20 +18,18 @@ wanted ledger && {
         "--model resnet20 --data colour-fashion-small --batch 64" \
         "--model resnet20 --data colour-fashion-small --batch 16" \
         "--model gpt --data jargon --batch 12 --optimizer adam"; do
-        # shellcheck disable=SC2086
         $gradsum memory --threads 1 $run | awk -v run="$run" 'NF == 2 { kind[$1] = $2 }
             END { printf "%s\n  %56.2f %10.2f %10.2f %12.2f %6.1f\n", run, kind["weights"], kind["gradients"],
                   kind["optimizer"], kind["activations"], kind["total"] }'
     done
 } >"$here/figure-ledger.txt"
 
-# 2. computed again
+# 2. computing again
 wanted recompute && {
     echo "# gradsum memory --model \"$deep\" --batch 256 --threads 1 --recompute K"
     echo "#     K  activations, MB  64 KB each: kept + inner  forward again"
     for k in none 2 4 8 16 32 64 128; do
         option=$([ $k = none ] || echo "--recompute $k")
-        # shellcheck disable=SC2086
         $gradsum memory --model "$deep" --batch 256 --threads 1 $option >"$work/out"
         again=$($gradsum train --model "$deep" --batch 256 --threads 1 --steps 1 $option 2>/dev/null |
             sed -n 's/.*backward repeats \([0-9]*\) %.*/\1 %/p')
@@ -41,20 +39,19 @@ wanted recompute && {
     done
 } >"$here/figure-recompute.txt"
 
-# ... and the weights that it gives
+# ... and its weights
 wanted bits && {
     echo "# gradsum train --model \"$deep\" --batch 256 --threads 1 --steps 20 --seed N"
     echo "# seed   as it is            --recompute 4       --recompute 16"
     for seed in 1 2 3 4 5; do
         for option in "" "--recompute 4" "--recompute 16"; do
-            # shellcheck disable=SC2086
             $gradsum train --model "$deep" --batch 256 --threads 1 --steps 20 --seed $seed $option |
                 awk '$1 == "weights" { print substr($3, 1, 16) }'
         done | tr '\n' ' ' | awk -v seed=$seed '{ printf "%6d   %-19s %-19s %s\n", seed, $1, $2, $3 }'
     done
 } >"$here/figure-bits.txt"
 
-# 3. 16 bits: does it learn as well?
+# 3. accuracy with 16 bits
 wanted precision && {
     echo "# gradsum train --model lenet --threads 1 --epochs 3 --precision P"
     echo "#     test accuracy, seeds 1, 2, 3, 4, 5      updates left out"
@@ -69,14 +66,13 @@ wanted precision && {
     done
 } >"$here/figure-precision.txt"
 
-# 4. kept elsewhere: the file lies in the system's memory, so this is the speed of copying.
+# 4. keeping elsewhere: the system keeps the file in memory, so this measures copying
 wanted offload && {
     echo "# gradsum train --model MODEL --threads 1 --batch B --steps 8 --offload activations, three runs each"
     echo "# model           B  peak of the ledger, MB: without, with    hidden %"
     for run in "$deep:256" "resnet20:64"; do
         model=${run%:*} batch=${run##*:} data= name=deep
         [ "$model" = resnet20 ] && data="--data colour-fashion-small" name=resnet20
-        # shellcheck disable=SC2086
         set -- --model "$model" $data --threads 1 --batch $batch
         without=$($gradsum memory "$@" | awk '$1 == "total" { print $2; exit }')
         with=$($gradsum memory "$@" --offload activations | awk '$1 == "total" { print $2; exit }')
@@ -88,4 +84,18 @@ wanted offload && {
         printf '%-12s %6d %27s %7s         %s\n' "$name" "$batch" "$without" "$with" "$hidden"
     done
 } >"$here/figure-offload.txt"
+
+# 5. the memory of a step, at each change of it: step 5
+wanted step && for option in "" "--recompute 16"; do
+    # shellcheck disable=SC2086
+    $gradsum train --model "$deep" --batch 256 --threads 1 --steps 8 $option --log "$work/run$option" >"$work/out" ||
+        exit 1
+    echo "= steps ${option:-all kept}"
+    sed -n 's/.*"name":"memory","ts":\([0-9.]*\),.*"activations":\([0-9]*\).*/\1 memory \2/p
+        s/.*"name":"step 5","ts":\([0-9.]*\),"dur":\([0-9.]*\).*/\1 step \2/p' "$work/run$option/trace.json" | sort -g |
+        awk '$2 == "step" { end = $1 + $3; next }
+            end && $1 <= end && $3 != last { print ++n, $3 / 1e6; last = $3 }'
+done | {
+    printf 'set x allocations and releases of a step, in order\nset y activations in use, MB\nset y_min 0\n' && cat
+} | awk -f lessons/curves.awk >"$here/figure-step.svg"
 exit 0

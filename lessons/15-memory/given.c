@@ -1,16 +1,16 @@
-/* Lab 15, as given: buffers in the order of their sizes, each at the place that the student's function finds. */
+/* Lab 15, as given: places buffers in the order of their sizes with the student's function. */
 #include "tasks.h"
 
 #include <stdlib.h>
 
-/* The larger first; of equal ones the one that was added first. */
+/* The larger first; of equals the one that was added first. */
 static int by_size(const void *a, const void *b) {
     const gs_lifetime *const *x = a, *const *y = b;
     if ((*x)->floats != (*y)->floats) return (*x)->floats < (*y)->floats ? 1 : -1;
     return *x < *y ? -1 : *x > *y;
 }
 
-/* In the place of the library's, which tries a second order too. */
+/* The library's tries a second order too. */
 gs_status gs_lifetimes_place(gs_lifetimes *l, size_t most, size_t *end) {
     gs_lifetime **all = calloc(l->count + 1, sizeof *all);
     if (!all) return gs_fail(GS_E_MEMORY, "no memory for the places of %zu buffers", l->count);

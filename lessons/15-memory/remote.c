@@ -11,7 +11,7 @@ enum { LEAST, PLACE, PEAK, BEST, FORWARD, SCALE };
 
 typedef struct lifetimes_call {
     size_t count;
-    const gs_lifetime *life; /* 15.2: the last one is to be placed */
+    const gs_lifetime *life; /* 15.2: the last one is the one to place */
     size_t result;
 } lifetimes_call;
 
@@ -34,8 +34,7 @@ typedef struct row_call {
 
 static void pass_row(lab_wire *w, void *arguments) {
     row_call *a = arguments;
-    LAB_VALUE(w, a->r.layers);
-    LAB_VALUE(w, a->k);
+    LAB_VALUES(w, a->r.layers, a->k);
     LAB_IN(w, a->r.y, (size_t)a->r.layers);
     LAB_IN(w, a->r.flops, (size_t)a->r.layers);
     LAB_RESULT(w, a->again);
@@ -50,9 +49,7 @@ typedef struct forward_call {
 
 static void pass_forward(lab_wire *w, void *arguments) {
     forward_call *a = arguments;
-    LAB_VALUE(w, a->o.layers);
-    LAB_VALUE(w, a->o.buffers);
-    LAB_VALUE(w, a->o.bandwidth);
+    LAB_VALUES(w, a->o.layers, a->o.buffers, a->o.bandwidth);
     LAB_IN(w, a->o.seconds, (size_t)a->o.layers);
     LAB_IN(w, a->o.bytes, (size_t)a->o.layers);
     LAB_INOUT(w, a->copied, (size_t)a->o.layers);
@@ -68,10 +65,7 @@ typedef struct scale_call {
 
 static void pass_scale(lab_wire *w, void *arguments) {
     scale_call *a = arguments;
-    LAB_VALUE(w, a->s);
-    LAB_VALUE(w, a->s.scale);
-    LAB_VALUE(w, a->s.good);
-    LAB_VALUE(w, a->finite);
+    LAB_VALUES(w, a->s, a->s.scale, a->s.good, a->finite);
     LAB_RESULT(w, a->becomes);
 }
 
@@ -92,20 +86,9 @@ static void call_place(void *arguments) {
     free(list);
 }
 
-static void call_peak(void *arguments) {
-    row_call *a = arguments;
-    a->peak = recompute_peak(&a->r, a->k, &a->again);
-}
-
-static void call_best(void *arguments) {
-    row_call *a = arguments;
-    a->best = best_segment(&a->r);
-}
-
-static void call_forward(void *arguments) {
-    forward_call *a = arguments;
-    a->done = offload_forward(&a->o, a->copied);
-}
+LAB_CALLER(call_peak, row_call, a->peak = recompute_peak(&a->r, a->k, &a->again))
+LAB_CALLER(call_best, row_call, a->best = best_segment(&a->r))
+LAB_CALLER(call_forward, forward_call, a->done = offload_forward(&a->o, a->copied))
 
 static void call_scale(void *arguments) {
     scale_call *a = arguments;
@@ -116,9 +99,7 @@ static void call_scale(void *arguments) {
 #else
 
 size_t gs_lifetimes_peak(const gs_lifetimes *l) {
-    lifetimes_call a = {l->count, l->life, 0};
-    lab_remote(LEAST, &a);
-    return a.result;
+    LAB_ASK(LEAST, lifetimes_call, result, l->count, l->life, 0);
 }
 
 size_t lowest_place(const gs_lifetime *it, gs_lifetime *const *placed, size_t count) {
@@ -140,15 +121,11 @@ size_t recompute_peak(const row *r, int k, double *again) {
 }
 
 int best_segment(const row *r) {
-    row_call a = {.r = *r, .k = 1};
-    lab_remote(BEST, &a);
-    return a.best;
+    LAB_ASK(BEST, row_call, best, .r = *r, .k = 1);
 }
 
 double offload_forward(const offload *o, double *copied) {
-    forward_call a = {*o, copied, 0};
-    lab_remote(FORWARD, &a);
-    return a.done;
+    LAB_ASK(FORWARD, forward_call, done, *o, copied, 0);
 }
 
 void gs_loss_scale_step(gs_loss_scale *s, bool finite) {

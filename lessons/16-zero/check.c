@@ -1,4 +1,4 @@
-/* 16.1 and 16.3 are held against sums over what each rank holds and sends; 16.2 and 16.4 are in files of their own. */
+/* Compares 16.1 and 16.3 with sums over what each rank holds and sends; check_step.c and check_plan.c have the rest. */
 #include "check.h"
 
 #include <math.h>
@@ -103,7 +103,7 @@ static gs_status check_sent(void) {
         for (int stage = 0; stage <= 3; stage++)
             for (int ranks = 1; ranks <= 4; ranks++) GS_TRY(check_sent_of(stage, ranks, 1200, passes));
     for (int stage = 0; stage <= 3; stage++)
-        GS_TRY(check_sent_of(stage, 64, 15e9, 4)); /* more than an int has */
+        GS_TRY(check_sent_of(stage, 64, 15e9, 4)); /* more than fits an int */
     for (size_t i = 0; i < 40; i++)
         GS_TRY(check_sent_of((int)lab_pick(SENT_ROW, i, 4), 1 + (int)lab_pick(SENT_ROW, 1000 + i, 100),
                              4.0 * (double)(1 + lab_pick(SENT_ROW, 2000 + i, 1000000)),
@@ -116,13 +116,13 @@ const char *const lab_may_call[] = {"gs_call_run", "gs_call_bytes_of", "gs_shard
 
 const lab_task lab_tasks[] = {
     {"16.1", "who holds what: bytes, and the ranks that they need", 2, check_bytes,
-     "the table of the README, a line for each stage: which of the three columns is divided by N?"},
+     "the README's table has a line for each stage: which of the three columns does it divide by N?"},
     {"16.2", "a step of stage 1", 3, check_zero1_step,
-     "two ranks, four weights: write down what each rank has after the reduce-scatter, after the update and "
-     "after the all-gather."},
+     "two ranks, four weights: write down what each rank holds after the reduce-scatter, the update and the "
+     "all-gather."},
     {"16.3", "what a rank sends", 2, check_sent,
-     "write down all collectives of a step of two passes, one after the other, for each stage."},
+     "write down all collectives of a step of two passes, in order, for each stage."},
     {"16.4", "stage 3: gather ahead, drop, gather again", 3, check_zero3_pass,
-     "three units, two windows: write down after each line which unit is in which window."},
+     "three units, two windows: write down which unit is in which window after each line."},
     {0},
 };

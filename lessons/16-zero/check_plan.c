@@ -1,4 +1,4 @@
-/* 16.4: a plan is executed line by line, on a clock. */
+/* 16.4: executes a plan line by line, on a clock. */
 #include "check.h"
 
 #include <math.h>
@@ -14,19 +14,18 @@ static const char *const names[ACTIONS] = {"gather", "forward", "backward", "red
 static const char *text_of(const plan *p) {
     enum { SHOWN = 14 };
     static char text[SHOWN * 24 + 8];
-    size_t used = 0;
     *text = '\0';
     for (size_t i = 0; i < p->count && i < p->room && i < SHOWN; i++)
-        used += (size_t)snprintf(text + used, 24, "%s%s %d", i ? ", " : "",
-                                 (unsigned)p->list[i].action < ACTIONS ? names[p->list[i].action] : "nothing",
-                                 p->list[i].unit);
-    if (p->count > SHOWN) memcpy(text + used, " ...", 5);
+        lab_append(text, sizeof text, "%s%s %d", i ? ", " : "",
+                   (unsigned)p->list[i].action < ACTIONS ? names[p->list[i].action] : "nothing",
+                   p->list[i].unit);
+    if (p->count > SHOWN) lab_append(text, sizeof text, " ...");
     return *text ? text : "nothing";
 }
 
 typedef struct unit {
     bool whole;    /* it has a window */
-    double there;  /* when its weights are */
+    double there;  /* when its weights arrive */
     bool gradient; /* computed and not yet reduced */
 } unit;
 
@@ -48,7 +47,7 @@ static gs_status compute(execution *x, const plan_line *l, double takes) {
               "units = %d: %s: there is '%s %d' where '%s %d' must be the next computation", x->units,
               text_of(x->p), names[l->action], l->unit, backward ? "backward" : "forward", wanted);
     LAB_CHECK(u->whole,
-              "units = %d: %s: '%s %d', and the weights of unit %d have not been gathered, or are dropped",
+              "units = %d: %s: '%s %d', but the weights of unit %d were not gathered, or were dropped",
               x->units, text_of(x->p), names[l->action], l->unit, l->unit);
     x->clock = fmax(x->clock, u->there) + takes;
     u->gradient = backward;
@@ -62,12 +61,12 @@ static gs_status window(execution *x, const plan_line *l, double gather) {
     LAB_CHECK(u->whole != takes, "units = %d: %s: '%s %d', but unit %d has %s window", x->units,
               text_of(x->p), names[l->action], l->unit, l->unit, takes ? "already a" : "no");
     LAB_CHECK(takes || !u->gradient,
-              "units = %d: %s: 'drop %d' before its gradients have been reduced: they are lost", x->units,
+              "units = %d: %s: 'drop %d' before its gradients were reduced: they are lost", x->units,
               text_of(x->p), l->unit);
     u->whole = takes;
     x->whole += takes ? 1 : -1;
-    LAB_CHECK(x->whole <= 2, "units = %d: %s: at 'gather %d' there are three units with a window; wanted two",
-              x->units, text_of(x->p), l->unit);
+    LAB_CHECK(x->whole <= 2, "units = %d: %s: at 'gather %d' three units have a window; wanted two", x->units,
+              text_of(x->p), l->unit);
     if (!takes) return GS_OK;
     x->line = u->there = fmax(x->clock, x->line) + gather;
     x->gathers++;
@@ -83,20 +82,18 @@ static gs_status execute(execution *x, double gather, double takes) {
         if (l->action == FORWARD || l->action == BACKWARD) {
             GS_TRY(compute(x, l, takes));
         } else if (l->action == REDUCE) {
-            LAB_CHECK(x->unit[l->unit].gradient,
-                      "units = %d: %s: 'reduce %d', and there are no gradients of it", x->units,
-                      text_of(x->p), l->unit);
+            LAB_CHECK(x->unit[l->unit].gradient, "units = %d: %s: 'reduce %d', but unit %d has no gradients",
+                      x->units, text_of(x->p), l->unit, l->unit);
             x->unit[l->unit].gradient = false;
             reduced++;
         } else {
             GS_TRY(window(x, l, gather));
         }
     }
-    LAB_CHECK(
-        x->next == 2 * x->units && reduced == x->units && x->whole == 0,
-        "units = %d: %s: at the end there were %d computations of %d, %d units were reduced, and %d windows "
-        "are taken",
-        x->units, text_of(x->p), x->next, 2 * x->units, reduced, x->whole);
+    LAB_CHECK(x->next == 2 * x->units && reduced == x->units && x->whole == 0,
+              "units = %d: %s: at the end %d of %d computations ran, %d units were reduced, and %d windows "
+              "are taken",
+              x->units, text_of(x->p), x->next, 2 * x->units, reduced, x->whole);
     return GS_OK;
 }
 
@@ -109,14 +106,12 @@ static gs_status check_units(int units, double gather, double takes) {
     execution x = {.p = &p, .units = units};
     GS_TRY(execute(&x, gather, takes));
     /* With two windows the unit before the last need not be dropped after forward either: one gather fewer. */
-    LAB_CHECK(
-        x.gathers <= 2 * units - 1,
-        "units = %d: %s: %d gathers; wanted at most %d: each unit for forward and for backward, but the last "
-        "one once",
-        units, text_of(&p), x.gathers, 2 * units - 1);
+    LAB_CHECK(x.gathers <= 2 * units - 1,
+              "units = %d: %s: %d gathers; wanted at most %d: two for each unit, one for the last", units,
+              text_of(&p), x.gathers, 2 * units - 1);
     const double wanted = gather + 2 * units * takes;
     LAB_CHECK_HINT(
-        x.clock <= wanted + 1e-9, "which gather could have been begun one computation earlier?",
+        x.clock <= wanted + 1e-9, "which gather could have started one computation earlier?",
         "units = %d: %s: a gather takes %g, a computation %g: done after %g; with gathers ahead after %g",
         units, text_of(&p), gather, takes, x.clock, wanted);
     return GS_OK;

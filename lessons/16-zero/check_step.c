@@ -1,4 +1,4 @@
-/* 16.2: what a rank has after two steps, and what it has sent. */
+/* 16.2: checks what a rank holds after two steps, and what it sent. */
 #include "check.h"
 
 #include <math.h>
@@ -7,52 +7,6 @@
 enum { WEIGHTS_ROW = 20, GRADIENTS_ROW, SHAPES_ROW, VELOCITY_ROW, FACTORS_ROW };
 enum { MOST_RANKS_HERE = 8, MOST_EACH = 9, MANY_EACH = 10000 };
 enum { MOST = 2 * MANY_EACH, STEPS = 2 };
-
-/* ---- a comm that counts ---- */
-
-typedef struct counting {
-    gs_comm comm, *inner;
-    gs_transport ops;
-    double sent; /* bytes */
-} counting;
-
-static gs_status count_send(gs_comm *c, const gs_envelope *e, const void *data, size_t bytes) {
-    counting *k = c->state;
-    k->sent += (double)bytes;
-    return k->inner->ops->send(k->inner, e, data, bytes);
-}
-
-static gs_status count_recv(gs_comm *c, const gs_envelope *e, void *data, size_t bytes) {
-    counting *k = c->state;
-    return k->inner->ops->recv(k->inner, e, data, bytes);
-}
-
-/* What the best way to do it sends. */
-static gs_status count_collective(gs_comm *c, const gs_call *call, const void *in, void *out) {
-    counting *k = c->state;
-    const double bytes = (double)(call->count * gs_type_size(call->type)), n = c->size;
-    switch (call->operation) {
-    case GS_REDUCE_SCATTER:
-        k->sent += bytes * (n - 1) / n;
-        break;
-    case GS_ALL_GATHER:
-        k->sent += bytes * (n - 1);
-        break;
-    case GS_ALL_REDUCE:
-        k->sent += 2 * bytes * (n - 1) / n;
-        break;
-    default:
-        k->sent += bytes;
-    }
-    return gs_call_run(k->inner, call, in, out);
-}
-
-static void count_abort(gs_comm *c, const char *message) {
-    counting *k = c->state;
-    k->inner->ops->abort(k->inner, message);
-}
-
-/* ---- the step ---- */
 
 typedef struct step_case {
     int ranks;
@@ -76,12 +30,12 @@ static double weight(size_t i) {
     return (double)lab_pick(WEIGHTS_ROW, i, 17) - 8;
 }
 
-/* Before the first step, as from a checkpoint: what a rank has not been given, it cannot know. */
+/* Before the first step, as from a checkpoint, so that a rank cannot know the velocity of another part. */
 static double velocity_before(size_t i) {
     return (double)lab_pick(VELOCITY_ROW, i, 33) / 8 - 2;
 }
 
-/* All weights and the whole velocity after so many steps, as one worker has them. */
+/* All weights and the whole velocity after so many steps, as one worker computes them. */
 static void expect(const step_case *k, int steps, double *weights, double *velocity) {
     for (size_t i = 0; i < k->count; i++) {
         weights[i] = weight(i);
@@ -98,50 +52,40 @@ static void expect(const step_case *k, int steps, double *weights, double *veloc
 static gs_status compare(const step_case *k, const gs_comm *c, int steps, const float *weights,
                          const float *velocity) {
     double wanted[MOST], wanted_velocity[MOST];
+    char text[200];
     const gs_shard own = gs_shard_of(k->count, c->rank, c->size);
     expect(k, steps, wanted, wanted_velocity);
+    snprintf(text, sizeof text, "%d rank%s, %zu weight%s, rate %g, momentum %g, scale %g, after step %d",
+             k->ranks, gs_s((unsigned)k->ranks), k->count, gs_s(k->count), k->rate, k->momentum, k->scale,
+             steps);
     for (size_t i = 0; i < own.count; i++)
         LAB_CHECK(velocity[i] == (float)wanted_velocity[own.first + i],
-                  "%d rank%s, %zu weight%s, rate %g, momentum %g, scale %g, after step %d: velocity %zu, of "
-                  "weight %zu: expected %g, got %g",
-                  k->ranks, gs_s((unsigned)k->ranks), k->count, gs_s(k->count), k->rate, k->momentum,
-                  k->scale, steps, i, own.first + i, wanted_velocity[own.first + i], (double)velocity[i]);
+                  "%s: velocity %zu, of weight %zu: expected %g, got %g", text, i, own.first + i,
+                  wanted_velocity[own.first + i], (double)velocity[i]);
     for (size_t i = 0; i < k->count; i++)
-        LAB_CHECK(
-            weights[i] == (float)wanted[i],
-            "%d rank%s, %zu weight%s, rate %g, momentum %g, scale %g, after step %d: weight %zu, which rank "
-            "%zu updates: expected %g, got %g",
-            k->ranks, gs_s((unsigned)k->ranks), k->count, gs_s(k->count), k->rate, k->momentum, k->scale,
-            steps, i, i / own.count, wanted[i], (double)weights[i]);
+        LAB_CHECK(weights[i] == (float)wanted[i],
+                  "%s: weight %zu, which rank %zu updates: expected %g, got %g", text, i, i / own.count,
+                  wanted[i], (double)weights[i]);
     return GS_OK;
 }
 
 static gs_status run_rank(gs_comm *c, void *context) {
     const step_case *k = context;
     float weights[MOST], gradients[MOST], velocity[MANY_EACH];
-    counting counts = {.inner = c,
-                       .ops = {.name = c->ops->name,
-                               .send = count_send,
-                               .recv = count_recv,
-                               .collective = count_collective,
-                               .abort = count_abort}};
-    counts.comm = *c;
-    counts.comm.ops = &counts.ops;
-    counts.comm.state = &counts;
     const gs_shard own = gs_shard_of(k->count, c->rank, c->size);
     for (size_t i = 0; i < k->count; i++) weights[i] = (float)weight(i);
     for (size_t i = 0; i < own.count; i++) velocity[i] = (float)velocity_before(own.first + i);
     for (int s = 0; s < STEPS; s++) {
         for (size_t i = 0; i < k->count; i++) gradients[i] = (float)gradient(s, c->rank, i);
-        counts.sent = 0;
-        GS_TRY(zero1_step(&counts.comm, weights, gradients, velocity, k->count, (float)k->rate,
-                          (float)k->momentum, (float)k->scale));
+        GS_TRY(zero1_step(c, weights, gradients, velocity, k->count, (float)k->rate, (float)k->momentum,
+                          (float)k->scale));
         GS_TRY(compare(k, c, s + 1, weights, velocity));
         const double most = 2.0 * 4 * (double)k->count * (k->ranks - 1) / k->ranks;
+        const double sent = lab_calls_of(c).ring;
         LAB_CHECK_HINT(
-            counts.sent <= most + 1e-6, "who needs which part of the sum? And of the new weights?",
-            "%d rank%s, %zu weight%s: a step sends %.0f bytes; wanted at most %.0f, as an all-reduce",
-            k->ranks, gs_s((unsigned)k->ranks), k->count, gs_s(k->count), counts.sent, most);
+            sent <= most + 1e-6, "which part of the sum does each rank need? And of the new weights?",
+            "%d rank%s, %zu weight%s: a step sends %.0f bytes; wanted at most the %.0f of an all-reduce",
+            k->ranks, gs_s((unsigned)k->ranks), k->count, gs_s(k->count), sent, most);
         GS_TRY(lab_meet(c));
     }
     return GS_OK;
@@ -152,15 +96,15 @@ gs_status check_zero1_step(void) {
     for (int ranks = 1; ranks <= 4; ranks++)
         for (size_t each = 1; each <= 3; each++) {
             step_case k = case_of(number++, ranks, each);
-            GS_TRY(lab_run_ranks(ranks, run_rank, &k));
+            GS_TRY(lab_run_counted(ranks, run_rank, &k));
         }
     step_case two = case_of(0, 2, 1);
     for (int works = 0; works < 4; works++) GS_TRY(lab_run_broken(2, works, run_rank, &two));
     for (size_t i = 0; i < 5; i++) {
         const int ranks = 1 + (int)lab_pick(SHAPES_ROW, i, MOST_RANKS_HERE);
         step_case k = case_of(number++, ranks, 1 + lab_pick(SHAPES_ROW, 100 + i, MOST_EACH));
-        GS_TRY(lab_run_ranks(ranks, run_rank, &k));
+        GS_TRY(lab_run_counted(ranks, run_rank, &k));
     }
-    step_case many = case_of(number, 2, MANY_EACH); /* as a model has them */
-    return lab_run_ranks(2, run_rank, &many);
+    step_case many = case_of(number, 2, MANY_EACH); /* as many as in a model */
+    return lab_run_counted(2, run_rank, &many);
 }

@@ -1,12 +1,12 @@
 #!/bin/sh
-# figures.sh [FIGURE...]: makes the figures of this folder again, or those that are named. Run it from the source tree;
-# for step on a machine with two cores that does nothing else.
+# figures.sh [FIGURE...]: makes all figures of this folder again, or the named ones. Run it from the source tree; the
+# figure step needs two idle cores.
 set -eu
 gradsum=${GRADSUM:-build/gradsum}
 here=$(dirname "$0")
 [ $# -gt 0 ] || set -- memory sent step bits-seeds
 
-# Many units of one size, so that two windows are little.
+# Many units of one size, so that two windows are small.
 deep="flatten, linear 256, 15 x (relu, linear 256), linear 10"
 four="--devices cpu,cpu,cpu,cpu"
 

@@ -1,4 +1,4 @@
-/* Lab 16, as given: zero1_step becomes the step of --zero 1. In the open source the library's is
+/* Lab 16, as given: makes zero1_step the step of --zero 1. In the open source, the library's is
  * src/train/reducers/zero.c. */
 #include "tasks.h"
 
@@ -9,13 +9,13 @@
 #include "train/tensor.h"
 #include "train/strategy.h"
 
-/* Weights and gradients, with zeros behind them where the number of ranks does not divide the model. */
+/* Weights and gradients, padded with zeros to a multiple of the number of ranks. */
 typedef struct whole {
     size_t count;
     float *weights, *gradients;
 } whole;
 
-/* Of the velocity each rank has its part. */
+/* The length of each rank's part of the velocity. */
 static size_t held(const gs_worker *w) {
     const size_t ranks = (size_t)w->groups.layout.dp;
     return (w->model->params + ranks - 1) / ranks;
@@ -47,9 +47,7 @@ static gs_status create(gs_worker *w) {
 
 static void free_whole(gs_worker *w) {
     whole *all = w->strategy_state;
-    if (!all) return;
-    free(all->weights);
-    free(all->gradients);
+    if (all) free(all->weights), free(all->gradients);
     free(all);
 }
 

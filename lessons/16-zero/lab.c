@@ -4,7 +4,7 @@
 #include "lab.h"
 
 double bytes_held(int stage, int ranks, double params, const parameter_bytes *b) {
-    /* task 16.1: of what does this rank have all, and of what one part of `ranks`? */
+    /* task 16.1: what does this rank hold whole, and what does it hold one part of `ranks` of? */
     (void)stage, (void)ranks, (void)params, (void)b;
     lab_blank("16.1 (bytes_held)");
     return 0;
@@ -12,7 +12,7 @@ double bytes_held(int stage, int ranks, double params, const parameter_bytes *b)
 }
 
 int fewest_ranks(int stage, double params, const parameter_bytes *b, double memory) {
-    /* task 16.1: more ranks divide what is divided into smaller parts, and leave the rest as it is. */
+    /* task 16.1: more ranks make the sharded parts smaller, and leave the rest whole. */
     (void)stage, (void)params, (void)b, (void)memory;
     lab_blank("16.1 (fewest_ranks)");
     return 0;
@@ -37,7 +37,7 @@ double bytes_sent(int stage, int ranks, double bytes, int passes) {
 }
 
 void zero3_pass(plan *p, int units) {
-    /* task 16.4: what must be begun before unit u computes? When is its window free? */
+    /* task 16.4: what must start before unit u computes? When is its window free? */
     (void)p, (void)units;
     lab_blank("16.4");
     /* end of task 16.4 */

@@ -15,11 +15,7 @@ typedef struct held_call {
 
 static void pass_held(lab_wire *w, void *arguments) {
     held_call *a = arguments;
-    LAB_VALUE(w, a->stage);
-    LAB_VALUE(w, a->ranks);
-    LAB_VALUE(w, a->params);
-    LAB_VALUE(w, a->memory);
-    LAB_VALUE(w, a->bytes);
+    LAB_VALUES(w, a->stage, a->ranks, a->params, a->memory, a->bytes);
     LAB_RESULT(w, a->held);
     LAB_RESULT(w, a->fewest);
 }
@@ -36,11 +32,7 @@ typedef struct step_call {
 static void pass_step(lab_wire *w, void *arguments) {
     step_call *a = arguments;
     lab_pass_comm(w, &a->c);
-    LAB_VALUE(w, a->ranks);
-    LAB_VALUE(w, a->count);
-    LAB_VALUE(w, a->rate);
-    LAB_VALUE(w, a->momentum);
-    LAB_VALUE(w, a->scale);
+    LAB_VALUES(w, a->ranks, a->count, a->rate, a->momentum, a->scale);
     LAB_INOUT(w, a->weights, a->count);
     LAB_INOUT(w, a->gradients, a->count);
     LAB_INOUT(w, a->velocity, a->count / (size_t)a->ranks);
@@ -54,10 +46,7 @@ typedef struct sent_call {
 
 static void pass_sent(lab_wire *w, void *arguments) {
     sent_call *a = arguments;
-    LAB_VALUE(w, a->stage);
-    LAB_VALUE(w, a->ranks);
-    LAB_VALUE(w, a->bytes);
-    LAB_VALUE(w, a->passes);
+    LAB_VALUES(w, a->stage, a->ranks, a->bytes, a->passes);
     LAB_RESULT(w, a->sent);
 }
 
@@ -76,57 +65,32 @@ static void pass_plan(lab_wire *w, void *arguments) {
 
 #ifdef LAB_HAND_IN
 
-static void call_held(void *arguments) {
-    held_call *a = arguments;
-    a->held = bytes_held(a->stage, a->ranks, a->params, &a->bytes);
-}
-
-static void call_fewest(void *arguments) {
-    held_call *a = arguments;
-    a->fewest = fewest_ranks(a->stage, a->params, &a->bytes, a->memory);
-}
-
-static void call_step(void *arguments) {
-    step_call *a = arguments;
-    a->status =
-        zero1_step(a->c, a->weights, a->gradients, a->velocity, a->count, a->rate, a->momentum, a->scale);
-}
-
-static void call_sent(void *arguments) {
-    sent_call *a = arguments;
-    a->sent = bytes_sent(a->stage, a->ranks, a->bytes, a->passes);
-}
-
-static void call_plan(void *arguments) {
-    plan_call *a = arguments;
-    zero3_pass(&a->p, a->units);
-}
+LAB_CALLER(call_held, held_call, a->held = bytes_held(a->stage, a->ranks, a->params, &a->bytes))
+LAB_CALLER(call_fewest, held_call, a->fewest = fewest_ranks(a->stage, a->params, &a->bytes, a->memory))
+LAB_CALLER(call_step, step_call,
+           a->status = zero1_step(a->c, a->weights, a->gradients, a->velocity, a->count, a->rate, a->momentum,
+                                  a->scale))
+LAB_CALLER(call_sent, sent_call, a->sent = bytes_sent(a->stage, a->ranks, a->bytes, a->passes))
+LAB_CALLER(call_plan, plan_call, zero3_pass(&a->p, a->units))
 
 #else
 
 double bytes_held(int stage, int ranks, double params, const parameter_bytes *b) {
-    held_call a = {.stage = stage, .ranks = ranks, .params = params, .bytes = *b};
-    lab_remote(BYTES_HELD, &a);
-    return a.held;
+    LAB_ASK(BYTES_HELD, held_call, held, .stage = stage, .ranks = ranks, .params = params, .bytes = *b);
 }
 
 int fewest_ranks(int stage, double params, const parameter_bytes *b, double memory) {
-    held_call a = {.stage = stage, .params = params, .bytes = *b, .memory = memory};
-    lab_remote(FEWEST_RANKS, &a);
-    return a.fewest;
+    LAB_ASK(FEWEST_RANKS, held_call, fewest, .stage = stage, .params = params, .bytes = *b, .memory = memory);
 }
 
 gs_status zero1_step(gs_comm *c, float *weights, float *gradients, float *velocity, size_t count, float rate,
                      float momentum, float scale) {
-    step_call a = {c, c->size, weights, gradients, velocity, count, rate, momentum, scale, GS_OK};
-    lab_remote(ZERO1_STEP, &a);
-    return a.status;
+    LAB_ASK(ZERO1_STEP, step_call, status, c, c->size, weights, gradients, velocity, count, rate, momentum,
+            scale, GS_OK);
 }
 
 double bytes_sent(int stage, int ranks, double bytes, int passes) {
-    sent_call a = {stage, ranks, passes, bytes, 0};
-    lab_remote(BYTES_SENT, &a);
-    return a.sent;
+    LAB_ASK(BYTES_SENT, sent_call, sent, stage, ranks, passes, bytes, 0);
 }
 
 void zero3_pass(plan *p, int units) {

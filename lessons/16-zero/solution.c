@@ -4,7 +4,7 @@
 #include "lab.h"
 
 double bytes_held(int stage, int ranks, double params, const parameter_bytes *b) {
-    /* task 16.1: of what does this rank have all, and of what one part of `ranks`? */
+    /* task 16.1: what does this rank hold whole, and what does it hold one part of `ranks` of? */
     double weights = stage >= 3 ? b->weight / ranks : b->weight;
     double gradients = stage >= 2 ? b->gradient / ranks : b->gradient;
     double optimizer = stage >= 1 ? b->optimizer / ranks : b->optimizer;
@@ -13,7 +13,7 @@ double bytes_held(int stage, int ranks, double params, const parameter_bytes *b)
 }
 
 int fewest_ranks(int stage, double params, const parameter_bytes *b, double memory) {
-    /* task 16.1: more ranks divide what is divided into smaller parts, and leave the rest as it is. */
+    /* task 16.1: more ranks make the sharded parts smaller, and leave the rest whole. */
     for (int n = 1; n <= MOST_RANKS; n++)
         if (bytes_held(stage, n, params, b) <= memory) return n;
     return 0;
@@ -42,7 +42,7 @@ double bytes_sent(int stage, int ranks, double bytes, int passes) {
 }
 
 void zero3_pass(plan *p, int units) {
-    /* task 16.4: what must be begun before unit u computes? When is its window free? */
+    /* task 16.4: what must start before unit u computes? When is its window free? */
     then(p, GATHER, 0);
     for (int u = 0; u < units; u++) {
         if (u + 1 < units) then(p, GATHER, u + 1);

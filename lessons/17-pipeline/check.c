@@ -1,5 +1,5 @@
-/* 17.1 and 17.2 are held against the only right lists, 17.3 against what it promises: as early as GPipe, with few
- * micro-batches alive. */
+/* Compares 17.1 and 17.2 with the only right lists. Checks that 17.3 ends as early as GPipe, with few micro-batches
+ * alive. */
 #include "check.h"
 
 #include <math.h>
@@ -14,7 +14,7 @@ enum { STAGES_ROW, MICRO_BATCHES_ROW, TIMES_ROW, NUMBER_ROW };
 enum { MOST = 8, TEXT = 100 };
 
 static const char *name_of(gs_action a) {
-    return (unsigned)a < GS_ACTIONS ? gs_action_names[a] : "no such thing";
+    return (unsigned)a < GS_ACTIONS ? gs_action_names[a] : "no such action";
 }
 
 /* "'send activation' of micro-batch 3 to stage 1", or "'forward' of micro-batch 3". */
@@ -75,30 +75,29 @@ static gs_status check_stage_passes(void) {
     return GS_OK;
 }
 
-/* ---- 17.2, 17.3: each micro-batch once forward, once backward, in their order ---- */
+/* ---- 17.2, 17.3: each micro-batch goes once forward and once backward, in order ---- */
 
 typedef struct step {
     pass room[CHECK_STAGES][CHECK_ROOM];
     passes lists[CHECK_STAGES];
 } step;
 
+/* Begins a message: "stage 1 of 3, 4 micro-batches: F0 F1 B0 ..." */
+#define SHOWN "stage %d of %d, %d micro-batch%s: %s"
+#define SHOW(l, p, m, s) s, p, m, (m) == 1 ? "" : "es", check_text(l)
+
 static gs_status check_is_complete(const passes *l, int p, int m, int s) {
     int forward = 0, backward = 0;
-    LAB_CHECK(l->count == 2 * (size_t)m, "stage %d of %d, %d micro-batch%s: expected %d passes, got %zu: %s",
-              s, p, m, m > 1 ? "es" : "", 2 * m, l->count, check_text(l));
+    LAB_CHECK(l->count == 2 * (size_t)m, SHOWN ": expected %d passes, got %zu", SHOW(l, p, m, s), 2 * m,
+              l->count);
     for (size_t i = 0; i < l->count; i++) {
         const pass *x = &l->list[i];
         const int expected = x->backward ? backward++ : forward++;
-        LAB_CHECK(
-            x->micro_batch == expected,
-            "stage %d of %d, %d micro-batches: %s: pass %zu is %s of micro-batch %d; the next one %s is "
-            "%d",
-            s, p, m, check_text(l), i + 1, x->backward ? "backward" : "forward", x->micro_batch,
-            x->backward ? "backward" : "forward", expected);
-        LAB_CHECK(backward <= forward,
-                  "stage %d of %d, %d micro-batches: %s: micro-batch %d goes backward before it has been "
-                  "forward",
-                  s, p, m, check_text(l), x->micro_batch);
+        const char *way = x->backward ? "backward" : "forward";
+        LAB_CHECK(x->micro_batch == expected, SHOWN ": pass %zu is %s of micro-batch %d; expected %s of %d",
+                  SHOW(l, p, m, s), i + 1, way, x->micro_batch, way, expected);
+        LAB_CHECK(backward <= forward, SHOWN ": micro-batch %d goes backward before forward",
+                  SHOW(l, p, m, s), x->micro_batch);
     }
     return GS_OK;
 }
@@ -115,15 +114,13 @@ static gs_status check_gpipe_of(int p, int m) {
         ask(&t, gpipe, p, m, s);
         GS_TRY(check_is_complete(&t.lists[s], p, m, s));
         for (int i = 0; i < m; i++)
-            LAB_CHECK(
-                !t.room[s][i].backward,
-                "stage %d of %d, %d micro-batches: %s: pass %d is backward, and not yet are all forward", s,
-                p, m, check_text(&t.lists[s]), i + 1);
+            LAB_CHECK(!t.room[s][i].backward, SHOWN ": pass %d is backward, before all have gone forward",
+                      SHOW(&t.lists[s], p, m, s), i + 1);
     }
     return GS_OK;
 }
 
-/* Small ones first, then drawn ones: all but the first of two arguments of a case come from the seed. */
+/* Checks small cases, then cases drawn from the seed. */
 static gs_status for_shapes(gs_status (*check)(int p, int m)) {
     for (int p = 1; p <= 4; p++)
         for (int m = 1; m <= 5; m++) GS_TRY(check(p, m));
@@ -145,30 +142,29 @@ static gs_status check_alive(const passes *l, int p, int m, int s) {
         alive += l->list[i].backward ? -1 : 1;
         LAB_CHECK_HINT(
             alive <= p - s,
-            "when the first micro-batch comes back to stage s, how many have gone forward there? "
-            "Count in the picture of the README.",
-            "stage %d of %d, %d micro-batches: %s: after pass %zu there are %d micro-batches alive; "
-            "wanted at most %d",
-            s, p, m, check_text(l), i + 1, alive, p - s);
+            "when the first micro-batch comes back to stage s, how many have gone forward there? Count in "
+            "the README's picture.",
+            SHOWN ": after pass %zu %d micro-batches are alive; wanted at most %d", SHOW(l, p, m, s), i + 1,
+            alive, p - s);
     }
     return GS_OK;
 }
 
-/* Stages that all take the same: GPipe, and so the best that there is, is ready after (m + p - 1) (f + b). */
+/* If all stages take the same times, GPipe, and so the best schedule, ends after (m + p - 1) (f + b). */
 static gs_status check_is_early(const step *t, int p, int m, double f, double b) {
     double forward[CHECK_STAGES], backward[CHECK_STAGES], end[CHECK_STAGES * CHECK_ROOM];
     for (int s = 0; s < p; s++) forward[s] = f, backward[s] = b;
     const double wanted = (m + p - 1) * (f + b), got = check_time(p, m, t->lists, forward, backward, end);
-    LAB_CHECK_HINT(got >= 0, "for which pass does each of the stages wait?",
+    LAB_CHECK_HINT(got >= 0, "which pass does each stage wait for?",
                    "%d stages, %d micro-batches: the stages wait for each other forever; stage 0: %s; stage "
                    "%d: %s",
                    p, m, check_text(&t->lists[0]), p - 1, check_text(&t->lists[p - 1]));
     LAB_CHECK_HINT(
         got <= wanted * (1 + 1e-9),
-        "draw a clock for this case, a row for each stage: which stage waits though it could go "
-        "forward with another micro-batch?",
-        "%d stages, %d micro-batches; forward takes %g, backward %g: ready after %g; in GPipe after "
-        "%g. Stage 0: %s; stage %d: %s",
+        "draw a clock for this case, a row for each stage: which stage waits, but could go forward with "
+        "another micro-batch?",
+        "%d stages, %d micro-batches; forward takes %g, backward %g: ready after %g; in GPipe after %g. "
+        "Stage 0: %s; stage %d: %s",
         p, m, f, b, got, wanted, check_text(&t->lists[0]), p - 1, check_text(&t->lists[p - 1]));
     return GS_OK;
 }
@@ -194,15 +190,14 @@ const char *const lab_may_call[] = {NULL};
 
 const lab_task lab_tasks[] = {
     {"17.1", "the messages of a pass", 1, check_stage_passes,
-     "a stage in the middle has two messages in each pass, one in and one out. Which of them has the first "
-     "stage, and which the last?"},
-    {"17.2", "GPipe", 1, check_gpipe,
-     "the picture of the README: read the row of a stage, without the dots."},
+     "a stage in the middle has two messages in each pass, one in and one out. Which does the first stage "
+     "have, and which the last?"},
+    {"17.2", "GPipe", 1, check_gpipe, "in the README's picture, read a stage's row without the dots."},
     {"17.3", "1F1B: one forward, one backward", 3, check_1f1b,
-     "the picture of the README: read the row of a stage, without the dots."},
+     "in the README's picture, read a stage's row without the dots."},
     {"17.4", "a schedule on a clock", 2, check_pipeline_time,
-     "a pass begins at the later of two moments: when the pass before it in its own list has ended, and when "
-     "what it needs is there."},
+     "a pass begins at the later of two moments: the end of the pass before it in its list, and the arrival "
+     "of its input."},
     {"17.5", "how many micro-batches", 1, check_micro_batches,
      "GPipe keeps all m micro-batches of batch / m samples. How many does stage 0 keep in 1F1B?"},
     {"17.6", "where the stages begin", 2, check_cut,

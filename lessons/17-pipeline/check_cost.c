@@ -1,9 +1,8 @@
-/* 17.4 is held against a clock that works from the end, 17.5 against the library's own lists, 17.6 against all cuts. */
+/* Compares 17.4 with a recursive clock, 17.5 with the library's own lists, and 17.6 with all cuts. */
 #include "check.h"
 
 #include <math.h>
 #include <stdio.h>
-#include <string.h>
 #include "lab.h"
 
 enum { SHAPES_ROW = 10, TIMES_ROW, ORDER_ROW, BATCH_ROW, LIMITS_ROW, LAYERS_ROW, SECONDS_ROW };
@@ -13,12 +12,11 @@ const char *check_text(const passes *l) {
     static _Thread_local char texts[TEXTS][SHOWN * 14 + 8];
     static _Thread_local int next;
     char *text = texts[next++ % TEXTS];
-    size_t used = 0;
     *text = '\0';
     for (size_t i = 0; i < l->count && i < l->room && i < SHOWN; i++)
-        used += (size_t)snprintf(text + used, 14, "%s%c%d", i ? " " : "", l->list[i].backward ? 'B' : 'F',
-                                 l->list[i].micro_batch);
-    if (l->count > SHOWN) memcpy(text + used, " ...", 5);
+        lab_append(text, sizeof *texts, "%s%c%d", i ? " " : "", l->list[i].backward ? 'B' : 'F',
+                   l->list[i].micro_batch);
+    if (l->count > SHOWN) lab_append(text, sizeof *texts, " ...");
     return *text ? text : "nothing";
 }
 
@@ -32,14 +30,14 @@ typedef struct run {
     const double *forward, *backward;
     double *end;
     state state[CHECK_STAGES * CHECK_ROOM];
-    int at[CHECK_STAGES * CHECK_ROOM]; /* the place of a pass in its list; -1: it is in none */
+    int at[CHECK_STAGES * CHECK_ROOM]; /* the index of a pass in its list; -1: it is in none */
 } run;
 
 /* When a pass ends; infinite: never. */
 static double ends(run *r, int s, bool backward, int k) {
     const size_t index = pass_index(r->m, s, backward, k);
     if (r->at[index] < 0 || r->state[index] == ASKED)
-        return INFINITY; /* it is waited for by what it waits for */
+        return INFINITY; /* it waits for a pass that waits for it */
     if (r->state[index] == KNOWN) return r->end[index];
     r->state[index] = ASKED;
     double begin = 0;
@@ -83,10 +81,10 @@ typedef struct drawn {
 
 static const char *lists_text(const drawn *d) {
     static char text[600];
-    size_t used = 0;
+    *text = '\0';
     for (int s = 0; s < d->p && s < 3; s++)
-        used += (size_t)snprintf(text + used, sizeof text - used, "%sstage %d (%g, %g): %s", s ? "; " : "", s,
-                                 d->forward[s], d->backward[s], check_text(&d->lists[s]));
+        lab_append(text, sizeof text, "%sstage %d (%g, %g): %s", s ? "; " : "", s, d->forward[s],
+                   d->backward[s], check_text(&d->lists[s]));
     return text;
 }
 
@@ -116,14 +114,13 @@ static gs_status check_drawn(const drawn *d) {
     return GS_OK;
 }
 
-/* The passes of a stage in an order that its own passes allow: forward before backward. Of two such stages each may
- * wait for the other forever. any: forward and backward of the same micro-batch too are in any order. */
+/* Draws an order with forward before backward, or, with `any`, without this rule. Two such stages may deadlock. */
 static void draw_list(drawn *d, int s, size_t row, bool any) {
     passes *l = &d->lists[s];
     *l = (passes){d->room[s], 0, CHECK_ROOM};
     for (int k = 0; k < d->m; k++) then_forward(l, k);
     for (int k = 0; k < d->m; k++) then_backward(l, k);
-    for (size_t i = 0; i + 1 < l->count; i++) { /* a few neighbours change places */
+    for (size_t i = 0; i + 1 < l->count; i++) { /* swap a few neighbours */
         const size_t at = lab_pick(ORDER_ROW, 100 * row + i, l->count - 1);
         const pass a = l->list[at], b = l->list[at + 1];
         if (!any && (a.backward == b.backward || (!a.backward && a.micro_batch == b.micro_batch))) continue;
@@ -136,13 +133,13 @@ static void draw(drawn *d, size_t i, int p, int m, bool any) {
     *d = (drawn){.p = p, .m = m};
     for (int s = 0; s < p; s++) {
         const size_t row = 10 * i + (size_t)s;
-        d->forward[s] = (double)(1 + lab_pick(TIMES_ROW, row, 24)) / 10; /* no number of bits is enough */
+        d->forward[s] = (double)(1 + lab_pick(TIMES_ROW, row, 24)) / 10; /* tenths always round */
         d->backward[s] = (double)(1 + lab_pick(TIMES_ROW, 100000 + row, 40)) / 10;
         draw_list(d, s, row, any);
     }
 }
 
-/* The stages before `cut` only go forward: then one in the middle is the last, or waits forever alone. */
+/* Lets the stages before `cut` only go forward, so that a stage in the middle is the last or waits forever. */
 static void forward_only(drawn *d, int cut) {
     for (int s = 0; s < cut; s++) {
         passes *l = &d->lists[s];
@@ -163,7 +160,7 @@ gs_status check_pipeline_time(void) {
         draw(&d, i, 1 + (int)lab_pick(SHAPES_ROW, i, CHECK_STAGES),
              1 + (int)lab_pick(SHAPES_ROW, 1000 + i, CHECK_MICRO_BATCHES), i % 4 == 3);
         if (i % 5 == 1) forward_only(&d, (int)lab_pick(SHAPES_ROW, 2000 + i, (size_t)d.p));
-        /* a list that ends too soon: who waits for the rest? */
+        /* a list that ends too soon */
         if (i % 5 == 4) d.lists[lab_pick(SHAPES_ROW, 2000 + i, (size_t)d.p)].count--;
         GS_TRY(check_drawn(&d));
     }
@@ -197,9 +194,9 @@ static gs_status check_micro_batches_of(bool is_1f1b, int p, int batch, double b
     LAB_CHECK(
         got == expected,
         "%s, %d stage%s, a batch of %d; a bubble of at most %.3f %%, at most %d sample%s alive in stage "
-        "0: expected %d micro-batch%s, got %d",
+        "0: expected m = %d, got %d",
         is_1f1b ? "1F1B" : "GPipe", p, gs_s((unsigned)p), batch, 100 * bubble, samples,
-        gs_s((unsigned)samples), expected, expected == 1 ? "" : "es", got);
+        gs_s((unsigned)samples), expected, got);
     return GS_OK;
 }
 
@@ -215,8 +212,7 @@ gs_status check_micro_batches(void) {
         const bool is_1f1b = i % 3 != 0;
         const int p = 1 + (int)lab_pick(LIMITS_ROW, i, 12),
                   batch = batches[lab_pick(BATCH_ROW, i, sizeof batches / sizeof *batches)];
-        /* Just enough, or just too little, for some number of micro-batches; never on the edge, where rounding would
-         * decide. */
+        /* Just enough, or just too little, for some m; never on the edge, where rounding would decide. */
         int m = 1 + (int)lab_pick(LIMITS_ROW, 1000 + i, (size_t)batch), samples;
         const double edge = lab_pick(LIMITS_ROW, 2000 + i, 2) ? 1 + 1e-6 : 1 - 1e-6;
         const double bubble = bubble_of(p, m) * edge;
@@ -231,7 +227,7 @@ gs_status check_micro_batches(void) {
 
 /* ---- 17.6 ---- */
 
-/* The slowest stage of the best cut of the layers from `from` on into p runs: all of them are tried. */
+/* The slowest stage of the best cut of the layers from `from` on into p runs. Tries all cuts. */
 static double best_cut(int layers, const double *seconds, int from, int p) {
     double sum = 0, best = INFINITY;
     if (p == 1) {
@@ -246,25 +242,23 @@ static double best_cut(int layers, const double *seconds, int from, int p) {
     return best;
 }
 
-static const char *seconds_text(int layers, const double *seconds) {
-    float x[MOST_LAYERS];
-    for (int i = 0; i < layers; i++) x[i] = (float)seconds[i];
-    return lab_floats(x, (size_t)layers);
-}
-
 static gs_status check_cut_of(int layers, const double *seconds, int p) {
     int first[MOST_LAYERS + 1];
+    float rounded[MOST_LAYERS];
+    char text[400];
     double slowest = 0;
+    for (int i = 0; i < layers; i++) rounded[i] = (float)seconds[i];
+    snprintf(text, sizeof text, "%d layers that take %s, %d stages", layers,
+             lab_floats(rounded, (size_t)layers), p);
     for (int s = 0; s <= p; s++) first[s] = -1;
     cut_layers(layers, seconds, p, first);
     LAB_CHECK(first[0] == 0 && first[p] == layers,
-              "%d layers that take %s, %d stages: first[0] is %d and first[%d] is %d; expected 0 and %d",
-              layers, seconds_text(layers, seconds), p, first[0], p, first[p], layers);
+              "%s: first[0] is %d and first[%d] is %d; expected 0 and %d", text, first[0], p, first[p],
+              layers);
     for (int s = 0; s < p; s++) {
         LAB_CHECK(first[s + 1] > first[s] && first[s + 1] <= layers,
-                  "%d layers that take %s, %d stages: stage %d has the layers from %d to before %d; expected "
-                  "one at least",
-                  layers, seconds_text(layers, seconds), p, s, first[s], first[s + 1]);
+                  "%s: stage %d has the layers from %d to before %d; expected at least one", text, s,
+                  first[s], first[s + 1]);
         double sum = 0;
         for (int i = first[s]; i < first[s + 1]; i++) sum += seconds[i];
         slowest = fmax(slowest, sum);
@@ -272,19 +266,16 @@ static gs_status check_cut_of(int layers, const double *seconds, int p) {
     const double wanted = best_cut(layers, seconds, 0, p);
     LAB_CHECK_HINT(
         slowest <= wanted * (1 + 1e-12),
-        slowest < wanted * (1 + 1e-6) ? "these two times are the same float: add up, and compare, in "
-                                        "double."
-                                      : "",
-        "%d layers that take %s, %d stages: the slowest stage takes %.12g, stage 1 begins at layer "
-        "%d; a better cut makes it %.12g",
-        layers, seconds_text(layers, seconds), p, slowest, first[1], wanted);
+        slowest < wanted * (1 + 1e-6) ? "these two times are the same float: add and compare in double." : "",
+        "%s: the slowest stage takes %.12g, stage 1 begins at layer %d; a better cut makes it %.12g", text,
+        slowest, first[1], wanted);
     return GS_OK;
 }
 
 gs_status check_cut(void) {
     double seconds[MOST_LAYERS] = {1, 1, 2};
     GS_TRY(check_cut_of(3, seconds, 2));
-    /* Two cuts that differ by less than two floats do. */
+    /* Two cuts whose difference a float loses. */
     static const double near[2][3] = {{2e-8, 1, 1e-8}, {1e-8, 1, 2e-8}};
     for (int i = 0; i < 2; i++) GS_TRY(check_cut_of(3, near[i], 2));
     for (size_t i = 0; i < 150; i++) {

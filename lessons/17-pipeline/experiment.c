@@ -12,7 +12,7 @@
 #include "lab.h"
 #include "tasks.h"
 
-/* What stands in a blank: here nothing happens. */
+/* Blanks call this; here it only fails. */
 gs_status lab_blank(const char *task) {
     return gs_fail(GS_E_USAGE, "not written yet: task %s", task);
 }
@@ -45,7 +45,7 @@ static void draw_stage(const passes *l, int m, int s, const double *end) {
     printf("  stage %-2d  %.*s   %d alive\n", s, last, row, alive(l));
 }
 
-/* false: a list is empty, or no list of passes at all. */
+/* False if a list is empty, too long, or has a micro-batch that does not exist. */
 static bool is_a_schedule(const passes *lists, int p, int m) {
     for (int s = 0; s < p; s++) {
         if (lists[s].count == 0 || lists[s].count > lists[s].room) return false;

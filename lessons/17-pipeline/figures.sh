@@ -1,6 +1,6 @@
 #!/bin/sh
-# figures.sh [FIGURE...]: makes the figures of this folder again, or those that are named. Run it from the source tree,
-# on a machine with two cores that does nothing else: step, measured and cut are times.
+# figures.sh [FIGURE...]: makes all figures of this folder again, or the named ones. Run it from the source tree; step,
+# measured and cut are times, and need two idle cores.
 set -eu
 gradsum=${GRADSUM:-build/gradsum}
 here=$(dirname "$0")
@@ -8,7 +8,7 @@ here=$(dirname "$0")
 
 # Two stages of four layers each, for real runs.
 small="flatten, 8 x (linear 784, relu), linear 10"
-# The same with a small first layer: it needs no gradient of the images, and here that makes no difference.
+# Equal stages: the first layer, which needs no gradient of the images, is too small to matter.
 equal="max_pool 7, flatten, linear 1024, relu, 8 x (linear 1024, relu), linear 10"
 
 simulate() { # SCHEDULE M
@@ -43,8 +43,8 @@ memory() {
     done
 }
 
-# least FIND TIMES COMMAND...: others on the machine only add to times; of several runs the one whose number behind FIND
-# is least
+# least FIND TIMES COMMAND...: the output of the run with the least number after FIND; other programs only add to
+# times
 least() {
     find=$1 times=$2
     shift 2
@@ -67,7 +67,7 @@ step() {
     done
 }
 
-# Others on the machine only add to what stages wait: of three runs the one that waited least.
+# The run of three that waited least.
 measured() {
     echo "\$ gradsum train --model MODEL --devices cpu,cpu --threads 1 --pipeline 2 --pipeline-cut C \\"
     echo "      --micro-batches M --batch B --steps 6      for M = 4, 8 and 16, with B = 64 M; three times"

@@ -1,8 +1,8 @@
-/* Lab 17, as given: the student's schedules take the place of the library's, --pipeline-schedule gpipe and 1f1b.
+/* Lab 17, as given: the student's schedules replace the library's, --pipeline-schedule gpipe and 1f1b.
  *
- * The framework trusts a schedule. So the student's are looked at first, for all stages: is each micro-batch once
- * forward and then backward, in their order, with its messages, and does no stage wait forever? What else a real step
- * has (samples that are loaded, tables that two stages share, the update) the library adds. */
+ * The framework trusts a schedule. So this file first checks the student's in all stages: each micro-batch goes once
+ * forward and then backward, in order, with its messages, and no stage waits forever. The library adds what else a real
+ * step needs: loading samples, tables that two stages share, the update. */
 #include "tasks.h"
 
 #include <stdlib.h>
@@ -16,8 +16,8 @@ typedef struct schedule {
 
 static const schedule student_gpipe = {gpipe, "17.2"}, student_1f1b = {one_forward_one_backward, "17.3"};
 
-/* The instructions of one pass, as the library has them, behind those that are there; and are the student's the same?
- * Theirs have neither the samples nor what becomes of a table. */
+/* Appends the library's instructions of one pass, and compares the student's with them, except those for samples and
+ * shared tables. */
 static gs_status add_pass(const gs_pipeline *p, int s, const pass *x, gs_instructions *out) {
     gs_instruction room[8];
     gs_instructions theirs = {room, 0, sizeof room / sizeof *room};
@@ -39,11 +39,11 @@ static gs_status add_pass(const gs_pipeline *p, int s, const pass *x, gs_instruc
         n++;
     }
     if (same && n == theirs.count) return GS_OK;
-    return gs_fail(GS_E_USAGE,
-                   "lab 17: stage %d of %d: %s has other instructions than the pass of micro-batch %d needs: "
-                   "make lab-17 "
-                   "says more",
-                   s, p->stages, x->backward ? "stage_backward" : "stage_forward", x->micro_batch);
+    return gs_fail(
+        GS_E_USAGE,
+        "lab 17: stage %d of %d: %s has other instructions than the pass of micro-batch %d needs: make "
+        "lab-17 says more",
+        s, p->stages, x->backward ? "stage_backward" : "stage_forward", x->micro_batch);
 }
 
 static gs_status add_passes(const schedule *which, const gs_pipeline *p, int s, passes *l,
@@ -59,10 +59,11 @@ static gs_status add_passes(const schedule *which, const gs_pipeline *p, int s, 
         const pass *x = &l->list[i];
         const int next = x->backward ? backward++ : forward++;
         if (x->micro_batch != next || next >= m || backward > forward)
-            return gs_fail(GS_E_USAGE,
-                           "lab 17: stage %d of %d: pass %zu, of micro-batch %d, cannot stand there: make "
-                           "lab-17 says more",
-                           s, p->stages, i, x->micro_batch);
+            return gs_fail(
+                GS_E_USAGE,
+                "lab 17: stage %d of %d: pass %zu, of micro-batch %d, cannot come here: make lab-17 "
+                "says more",
+                s, p->stages, i, x->micro_batch);
         GS_TRY(add_pass(p, s, x, out));
     }
     if (backward == m && l->count == 2 * (size_t)m) return GS_OK;
@@ -70,7 +71,7 @@ static gs_status add_passes(const schedule *which, const gs_pipeline *p, int s, 
                    p->stages, l->count, 2 * m, m);
 }
 
-/* Those of all stages; a deadlock is told by the library. */
+/* Checks all stages; the library detects a deadlock. */
 static gs_status check_all(const schedule *which, const gs_pipeline *p, passes *l) {
     const gs_pipeline plain = {p->stages, p->micro_batches, 1, GS_TIED_NONE};
     const size_t room = 8 * (size_t)p->micro_batches;

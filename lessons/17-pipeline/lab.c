@@ -7,14 +7,14 @@
 /* ---- one pass ---- */
 
 void stage_forward(gs_instructions *l, int p, int s, int k) {
-    /* task 17.1: where does what goes in come from, and where does what comes out go? */
+    /* task 17.1: where does the input come from, and where does the output go? */
     (void)l, (void)p, (void)s, (void)k;
     lab_blank("17.1 (stage_forward)");
     /* end of task 17.1 */
 }
 
 void stage_backward(gs_instructions *l, int p, int s, int k) {
-    /* task 17.1: the same the other way. */
+    /* task 17.1: backward takes the opposite way. */
     (void)l, (void)p, (void)s, (void)k;
     lab_blank("17.1 (stage_backward)");
     /* end of task 17.1 */
@@ -42,10 +42,10 @@ void one_forward_one_backward(passes *l, int p, int m, int s) {
 
 double pipeline_time(int p, int m, const passes *lists, const double *forward, const double *backward,
                      double *end) {
-    double clock[MOST_STAGES] = {0}; /* of each stage: when its last pass has ended */
-    size_t next[MOST_STAGES] = {0};  /* of each stage: the pass that is to be made */
+    double clock[MOST_STAGES] = {0}; /* the end of each stage's last pass */
+    size_t next[MOST_STAGES] = {0};  /* each stage's next pass */
     for (int i = 0; i < 2 * p * m; i++) end[i] = -1;
-    /* task 17.4: go round the stages as long as one of them makes a pass. When can it? */
+    /* task 17.4: go round the stages as long as one of them can run its next pass. When can it? */
     (void)lists, (void)forward, (void)backward, (void)clock, (void)next;
     lab_blank("17.4");
     return 0;
@@ -53,7 +53,7 @@ double pipeline_time(int p, int m, const passes *lists, const double *forward, c
 }
 
 int fewest_micro_batches(bool is_1f1b, int p, int batch, double bubble, int samples) {
-    /* task 17.5: try them all. Which share of a step is the bubble, and how many micro-batches are alive? */
+    /* task 17.5: try every m. What share of a step is the bubble, and how many micro-batches are alive? */
     (void)is_1f1b, (void)p, (void)batch, (void)bubble, (void)samples;
     lab_blank("17.5");
     return 0;

@@ -12,9 +12,7 @@ typedef struct stage_call {
 
 static void pass_stage(lab_wire *w, void *arguments) {
     stage_call *a = arguments;
-    LAB_VALUE(w, a->p);
-    LAB_VALUE(w, a->s);
-    LAB_VALUE(w, a->k);
+    LAB_VALUES(w, a->p, a->s, a->k);
     lab_value(w, &a->l.room, sizeof a->l.room);
     LAB_INOUT(w, a->l.list, a->l.room);
     lab_value(w, &a->l.count, sizeof a->l.count);
@@ -28,9 +26,7 @@ typedef struct order_call {
 
 static void pass_order(lab_wire *w, void *arguments) {
     order_call *a = arguments;
-    LAB_VALUE(w, a->p);
-    LAB_VALUE(w, a->m);
-    LAB_VALUE(w, a->s);
+    LAB_VALUES(w, a->p, a->m, a->s);
     lab_value(w, &a->l.room, sizeof a->l.room);
     LAB_INOUT(w, a->l.list, a->l.room);
     lab_value(w, &a->l.count, sizeof a->l.count);
@@ -46,8 +42,7 @@ typedef struct time_call {
 
 static void pass_time(lab_wire *w, void *arguments) {
     time_call *a = arguments;
-    LAB_VALUE(w, a->p);
-    LAB_VALUE(w, a->m);
+    LAB_VALUES(w, a->p, a->m);
     LAB_IN(w, a->lists, (size_t)a->p);
     for (int s = 0; s < a->p; s++) LAB_IN(w, a->lists[s].list, a->lists[s].count);
     LAB_IN(w, a->forward, (size_t)a->p);
@@ -65,11 +60,7 @@ typedef struct micro_batches_call {
 
 static void pass_micro_batches(lab_wire *w, void *arguments) {
     micro_batches_call *a = arguments;
-    LAB_VALUE(w, a->is_1f1b);
-    LAB_VALUE(w, a->p);
-    LAB_VALUE(w, a->batch);
-    LAB_VALUE(w, a->bubble);
-    LAB_VALUE(w, a->samples);
+    LAB_VALUES(w, a->is_1f1b, a->p, a->batch, a->bubble, a->samples);
     LAB_RESULT(w, a->micro_batches);
 }
 
@@ -82,48 +73,22 @@ typedef struct cut_call {
 
 static void pass_cut(lab_wire *w, void *arguments) {
     cut_call *a = arguments;
-    LAB_VALUE(w, a->layers);
-    LAB_VALUE(w, a->p);
+    LAB_VALUES(w, a->layers, a->p);
     LAB_IN(w, a->seconds, (size_t)a->layers);
     LAB_INOUT(w, a->first, (size_t)a->p + 1);
 }
 
 #ifdef LAB_HAND_IN
 
-static void call_stage_forward(void *arguments) {
-    stage_call *a = arguments;
-    stage_forward(&a->l, a->p, a->s, a->k);
-}
-
-static void call_stage_backward(void *arguments) {
-    stage_call *a = arguments;
-    stage_backward(&a->l, a->p, a->s, a->k);
-}
-
-static void call_gpipe(void *arguments) {
-    order_call *a = arguments;
-    gpipe(&a->l, a->p, a->m, a->s);
-}
-
-static void call_one_forward_one_backward(void *arguments) {
-    order_call *a = arguments;
-    one_forward_one_backward(&a->l, a->p, a->m, a->s);
-}
-
-static void call_time(void *arguments) {
-    time_call *a = arguments;
-    a->time = pipeline_time(a->p, a->m, a->lists, a->forward, a->backward, a->end);
-}
-
-static void call_micro_batches(void *arguments) {
-    micro_batches_call *a = arguments;
-    a->micro_batches = fewest_micro_batches(a->is_1f1b, a->p, a->batch, a->bubble, a->samples);
-}
-
-static void call_cut(void *arguments) {
-    cut_call *a = arguments;
-    cut_layers(a->layers, a->seconds, a->p, a->first);
-}
+LAB_CALLER(call_stage_forward, stage_call, stage_forward(&a->l, a->p, a->s, a->k))
+LAB_CALLER(call_stage_backward, stage_call, stage_backward(&a->l, a->p, a->s, a->k))
+LAB_CALLER(call_gpipe, order_call, gpipe(&a->l, a->p, a->m, a->s))
+LAB_CALLER(call_one_forward_one_backward, order_call, one_forward_one_backward(&a->l, a->p, a->m, a->s))
+LAB_CALLER(call_time, time_call,
+           a->time = pipeline_time(a->p, a->m, a->lists, a->forward, a->backward, a->end))
+LAB_CALLER(call_micro_batches, micro_batches_call,
+           a->micro_batches = fewest_micro_batches(a->is_1f1b, a->p, a->batch, a->bubble, a->samples))
+LAB_CALLER(call_cut, cut_call, cut_layers(a->layers, a->seconds, a->p, a->first))
 
 #else
 
@@ -153,15 +118,11 @@ void one_forward_one_backward(passes *l, int p, int m, int s) {
 
 double pipeline_time(int p, int m, const passes *lists, const double *forward, const double *backward,
                      double *end) {
-    time_call a = {p, m, (passes *)lists, forward, backward, end, 0};
-    lab_remote(TIME, &a);
-    return a.time;
+    LAB_ASK(TIME, time_call, time, p, m, (passes *)lists, forward, backward, end, 0);
 }
 
 int fewest_micro_batches(bool is_1f1b, int p, int batch, double bubble, int samples) {
-    micro_batches_call a = {is_1f1b, p, batch, bubble, samples, 0};
-    lab_remote(MICRO_BATCHES, &a);
-    return a.micro_batches;
+    LAB_ASK(MICRO_BATCHES, micro_batches_call, micro_batches, is_1f1b, p, batch, bubble, samples, 0);
 }
 
 void cut_layers(int layers, const double *seconds, int p, int *first) {

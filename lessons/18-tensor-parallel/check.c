@@ -5,53 +5,8 @@
 #include <stdio.h>
 #include <string.h>
 
-/* ---- a comm that counts ---- */
-
-static const gs_transport *inner[MOST_RANKS]; /* each rank changes its own alone */
-static lab_calls calls[MOST_RANKS];
-
-static gs_status counted_collective(gs_comm *c, const gs_call *call, const void *in, void *out) {
-    calls[c->rank].calls++;
-    calls[c->rank].floats += call->count * gs_type_size(call->type) / sizeof(float);
-    return inner[c->rank]->collective(c, call, in, out);
-}
-
-static gs_status counted_send(gs_comm *c, const gs_envelope *e, const void *data, size_t bytes) {
-    calls[c->rank].calls++;
-    calls[c->rank].floats += bytes / sizeof(float);
-    return inner[c->rank]->send(c, e, data, bytes);
-}
-
-lab_calls lab_calls_of(const gs_comm *c) {
-    const lab_calls made = calls[c->rank];
-    calls[c->rank] = (lab_calls){0, 0};
-    return made;
-}
-
-typedef struct counted_run {
-    gs_status (*body)(gs_comm *, void *);
-    void *context;
-} counted_run;
-
-static gs_status run_counted(gs_comm *c, void *context) {
-    const counted_run *run = context;
-    gs_transport counting = *(inner[c->rank] = c->ops);
-    counting.collective = counted_collective;
-    counting.send = counted_send;
-    gs_comm mine = *c;
-    mine.ops = &counting;
-    calls[c->rank] = (lab_calls){0, 0};
-    return run->body(&mine, run->context);
-}
-
-gs_status lab_run_counted(int ranks, gs_status (*body)(gs_comm *, void *), void *context) {
-    counted_run run = {body, context};
-    return lab_run_ranks(ranks, run_counted, &run);
-}
-
 /* ---- 18.1 ---- */
 
-/* Which rank has element (row, column), by the definition. */
 static bool is_of(size_t all, size_t i, int rank, int ranks) {
     const lab_range r = lab_part_of(all, rank, ranks);
     return i >= r.first && i < r.first + r.count;
@@ -59,31 +14,24 @@ static bool is_of(size_t all, size_t i, int rank, int ranks) {
 
 enum { MOST_ELEMENTS = 800 };
 
-/* Does the cut name the rank's elements, in their order, and no others? */
+/* Checks that the cut names the rank's elements, in order, and no others. */
 static gs_status check_cut(const char *what, lab_cut cut, size_t rows, size_t columns, size_t blocks,
                            bool by_rows, int rank, int ranks) {
-    size_t wanted = 0, at = cut.first, k = 0, run = 0;
-    char found[60];
+    size_t wanted = 0;
+    char found[60] = "no more";
     for (size_t i = 0; i < rows * columns; i++) {
         const size_t row = i / columns, column = i % columns, all = by_rows ? rows / blocks : columns;
         if (!is_of(all, by_rows ? row % all : column, rank, ranks)) continue;
-        wanted++;
-        if (run < cut.count && k < cut.length)
-            snprintf(found, sizeof found, "(%zu, %zu)", at / columns, at % columns);
-        else
-            snprintf(found, sizeof found, "no more");
+        const bool more = wanted < cut.count * cut.length;
+        const size_t at = more ? cut.first + wanted / cut.length * cut.step + wanted % cut.length : 0;
+        if (more) snprintf(found, sizeof found, "(%zu, %zu)", at / columns, at % columns);
         LAB_CHECK(
-            run < cut.count && k < cut.length && at == i,
+            more && at == i,
             "%s: matrix (%zu, %zu), %zu block%s, rank %d of %d: {first %zu, length %zu, step %zu, count "
             "%zu}: element %zu of its own is (%zu, %zu), got %s",
             what, rows, columns, blocks, gs_s(blocks), rank, ranks, cut.first, cut.length, cut.step,
-            cut.count, wanted - 1, row, column, found);
-        at++;
-        if (++k == cut.length) {
-            k = 0;
-            run++;
-            at = cut.first + run * cut.step;
-        }
+            cut.count, wanted, row, column, more ? found : "no more");
+        wanted++;
     }
     LAB_CHECK(cut.count * cut.length == wanted,
               "%s: (%zu, %zu), rank %d of %d: %zu elements are its own, got %zu runs of %zu", what, rows,
@@ -140,7 +88,7 @@ static gs_status check_costs(void) {
     GS_TRY(check_cost(1, 1, 8, 2, false));
     GS_TRY(check_cost(1, 1, 8, 2, true));
     GS_TRY(check_cost(4, 128, 128, 2, true)); /* `train --model gpt --batch 2 --tensor 2` says the same */
-    GS_TRY(check_cost(96, 1 << 20, 12288, 8, true)); /* more than an int has */
+    GS_TRY(check_cost(96, 1 << 20, 12288, 8, true)); /* more than fits an int */
     for (size_t i = 0; i < 20; i++)
         GS_TRY(check_cost(1 + lab_pick(COST_ROW, 5 * i, 8), 1 + lab_pick(COST_ROW, 5 * i + 1, 900),
                           1 + lab_pick(COST_ROW, 5 * i + 2, 900), 1 + (int)lab_pick(COST_ROW, 5 * i + 3, 9),
@@ -151,17 +99,17 @@ static gs_status check_costs(void) {
 const char *const lab_may_call[] = {"gs_call_run", "gs_fail", "gs_context", NULL};
 
 const lab_task lab_tasks[] = {
-    {"18.1", "what of a matrix is whose: rows, columns", 2, check_cuts,
-     "draw a matrix of 6 rows, two each of q, k and v, and colour what rank 1 of 2 has."},
+    {"18.1", "who owns which part of a matrix: rows, columns", 2, check_cuts,
+     "draw a matrix of 6 rows, two each of q, k and v, and colour the rows of rank 1 of 2."},
     {"18.2", "forward of a pair", 2, lab_check_forward,
-     "the first layer's outputs are whole sums; those of the second are parts of sums, until the ranks add "
+     "the first layer's outputs are whole sums; the second layer's are partial sums until the ranks add "
      "them."},
     {"18.3", "backward of a pair", 2, lab_check_backward,
-     "forward of the first layer copies x to all ranks; the gradient of a copy is a sum. The dy of the "
-     "second is whole on all ranks, and so is the db that each makes of it."},
+     "forward of the first layer copies x to all ranks; the gradient of a copy is a sum. The second layer's "
+     "dy is whole on all ranks, and so is the db computed from it."},
     {"18.4", "the loss of a divided vocabulary", 3, lab_check_words,
-     "the largest and the sum are those of all words; the label's word is on one rank."},
+     "the largest and the sum are over all words; one rank holds the label's word."},
     {"18.5", "what it costs: sums and bytes of a step", 1, check_costs,
-     "two pairs a block; one sum of a pair is in forward, one in backward."},
+     "a block has two pairs; a pair takes one sum in forward and one in backward."},
     {0},
 };

@@ -1,4 +1,4 @@
-/* For the checks of lab 18: numbers that are drawn, and what a rank sends. */
+/* What the checks of lab 18 share. */
 #pragma once
 
 #include "tasks.h"
@@ -8,7 +8,7 @@ enum { SIZES_ROW, X_ROW, W_ROW, B_ROW, DY_ROW, RANKS_ROW, LABELS_ROW, OUTPUTS_RO
 
 enum { MOST_RANKS = 4 };
 
-/* Rank r's part of `all` things. */
+/* A rank's part of `all` rows or columns. */
 typedef struct lab_range {
     size_t first, count;
 } lab_range;
@@ -17,15 +17,6 @@ static inline lab_range lab_part_of(size_t all, int rank, int ranks) {
     const size_t first = (size_t)rank * all / (size_t)ranks;
     return (lab_range){first, (size_t)(rank + 1) * all / (size_t)ranks - first};
 }
-
-/* Run `body` on each rank with a comm that counts. */
-gs_status lab_run_counted(int ranks, gs_status (*body)(gs_comm *, void *), void *context);
-
-/* What this rank has called since the last time it asked: `floats` that it has reduced or sent. */
-typedef struct lab_calls {
-    size_t calls, floats;
-} lab_calls;
-lab_calls lab_calls_of(const gs_comm *);
 
 /* check_layers.c: tasks 18.2 and 18.3; check_words.c: 18.4 */
 gs_status lab_check_forward(void);

@@ -1,5 +1,5 @@
-/* Lesson 18: a pair of layers on T ranks. Numbers are small whole ones, so that all sums are exact; each rank has its
- * part of the same whole layer. */
+/* Lesson 18: a pair of layers on T ranks. Each rank has its part of the same whole layer. Numbers are small and whole,
+ * so that all sums are exact. */
 #include "check.h"
 
 #include <math.h>
@@ -38,7 +38,7 @@ static float dy_of(const layer_case *k, size_t i, size_t out) {
     return whole_number(DY_ROW, k, i * k->out + out);
 }
 
-/* What this rank has of the layer: all of the inputs or of the outputs, and a part of the others. */
+/* This rank's part of the layer: all inputs and some outputs, or all outputs and some inputs. */
 typedef struct mine {
     lab_layer l;
     lab_range in, out;
@@ -62,7 +62,7 @@ static mine make(const layer_case *k, int rank) {
     m.x = room(k->n * in), m.dx = room(k->n * in), m.y = room(k->n * out), m.dy = room(k->n * out);
     for (size_t o = 0; o < out; o++) {
         m.b[o] = b_of(k, m.out.first + o);
-        m.db[o] = 0.5f; /* of an earlier pass */
+        m.db[o] = 0.5f; /* from an earlier pass */
         for (size_t i = 0; i < in; i++) {
             m.w[o * in + i] = w_of(k, m.out.first + o, m.in.first + i);
             m.dw[o * in + i] = 0.25f;
@@ -90,7 +90,7 @@ static const char *describe(const layer_case *k, char text[200]) {
     return text;
 }
 
-/* Element i, j of the whole; `held` is "", or what it had before. */
+/* Element i, j of the whole; `held` is "", or what the array held before. */
 static gs_status check_number(const layer_case *k, const char *what, size_t i, size_t j, const char *held,
                               double wanted, float got) {
     char text[200];
@@ -102,12 +102,12 @@ static gs_status check_number(const layer_case *k, const char *what, size_t i, s
 static gs_status check_calls(const layer_case *k, const char *way, const gs_comm *c, size_t floats) {
     char text[200];
     const lab_calls made = lab_calls_of(c);
-    if (k->ranks == 1) return GS_OK; /* the first cases are of wrong numbers alone */
-    LAB_CHECK_HINT(made.floats <= floats && made.calls <= (floats > 0),
-                   "what all ranks have need not be summed, and what only this rank needs need not be sent.",
-                   "%s: %s needs %s %zu floats, got %zu call%s, %zu float%s", describe(k, text), way,
-                   floats > 0 ? "one all-reduce of" : "no call and", floats, made.calls, gs_s(made.calls),
-                   made.floats, gs_s(made.floats));
+    if (k->ranks == 1) return GS_OK; /* the first cases check only numbers */
+    LAB_CHECK_HINT(made.bytes <= floats * sizeof(float) && made.calls <= (floats > 0),
+                   "do not sum what all ranks have, nor send what only this rank needs.",
+                   "%s: %s needs %s %zu bytes, got %zu call%s, %zu bytes", describe(k, text), way,
+                   floats > 0 ? "one all-reduce of" : "no call and", floats * sizeof(float), made.calls,
+                   gs_s(made.calls), made.bytes);
     return GS_OK;
 }
 
@@ -123,14 +123,6 @@ static gs_status forward_of(gs_comm *c, const layer_case *k, mine *m) {
             GS_TRY(check_number(k, "y", a, m->out.first + o, "", wanted, m->y[a * m->out.count + o]));
         }
     return check_calls(k, "forward", c, k->second ? k->n * k->out : 0);
-}
-
-static gs_status run_forward(gs_comm *c, void *context) {
-    const layer_case *k = context;
-    mine m = make(k, c->rank);
-    const gs_status status = forward_of(c, k, &m);
-    drop(&m);
-    return status;
 }
 
 /* ---- 18.3 ---- */
@@ -167,26 +159,27 @@ static gs_status backward_of(gs_comm *c, const layer_case *k, mine *m) {
     GS_TRY((k->second ? lab_second_backward : lab_first_backward)(c, &m->l, m->dy, m->x, dx, m->dw, db));
     GS_TRY(check_gradients(k, m));
     if (dx) GS_TRY(check_dx(k, m));
-    return check_calls(k, dx ? "backward" : "backward, where nobody wants dx,", c,
-                       dx && !k->second ? k->n * k->in : 0);
-}
-
-static gs_status run_backward(gs_comm *c, void *context) {
-    const layer_case *k = context;
-    mine m = make(k, c->rank);
-    const gs_status status = backward_of(c, k, &m);
-    drop(&m);
-    return status;
+    return check_calls(k, dx ? "backward" : "backward, without dx,", c, dx && !k->second ? k->n * k->in : 0);
 }
 
 /* ---- cases ---- */
 
+typedef struct layer_run {
+    layer_case k;
+    gs_status (*check)(gs_comm *, const layer_case *, mine *);
+} layer_run;
+
+static gs_status run_layer(gs_comm *c, void *context) {
+    const layer_run *run = context;
+    mine m = make(&run->k, c->rank);
+    const gs_status status = run->check(c, &run->k, &m);
+    drop(&m);
+    return status;
+}
+
 static layer_case case_of(size_t i) {
-    static const size_t always[][4] = {/* ranks, n, in, out */
-                                       {1, 1, 1, 1},
-                                       {2, 1, 2, 2},
-                                       {2, 2, 3, 2},
-                                       {3, 2, 4, 5}};
+    static const size_t always[][4] = {
+        {1, 1, 1, 1}, {2, 1, 2, 2}, {2, 2, 3, 2}, {3, 2, 4, 5}}; /* ranks, n, in, out */
     enum { ALWAYS = sizeof always / sizeof *always };
     layer_case k = {.number = i, .second = i % 2 == 1, .bias = true, .wants_dx = true};
     if (i / 2 < ALWAYS) {
@@ -200,7 +193,7 @@ static layer_case case_of(size_t i) {
     k.out = (size_t)k.ranks + lab_pick(SIZES_ROW, 202 + 5 * i, 8);
     k.bias = lab_pick(SIZES_ROW, 203 + 5 * i, 3) > 0;
     k.wants_dx = k.second || lab_pick(SIZES_ROW, 204 + 5 * i, 3) > 0;
-    if (i == 8) k.wants_dx = false; /* whatever is drawn */
+    if (i == 8) k.wants_dx = false; /* for every seed */
     if (i == 10 || i == 11) k.bias = false;
     if (i == 12 || i == 13) k.n = 40, k.in = 60, k.out = 50; /* large */
     return k;
@@ -208,21 +201,21 @@ static layer_case case_of(size_t i) {
 
 enum { CASES = 24 };
 
-/* Among the cases, the layer that sums: the second one in forward, the first one in backward. */
-static gs_status check_all(gs_status (*body)(gs_comm *, void *), size_t sums) {
-    layer_case lost = case_of(sums);
+/* `sums`: a case with the layer that sums, the second one in forward and the first one in backward. */
+static gs_status check_all(gs_status (*check)(gs_comm *, const layer_case *, mine *), size_t sums) {
     for (size_t i = 0; i < CASES; i++) {
-        layer_case k = case_of(i);
-        GS_TRY(lab_run_counted(k.ranks, body, &k));
+        layer_run run = {case_of(i), check};
+        GS_TRY(lab_run_counted(run.k.ranks, run_layer, &run));
     }
-    for (int works = 0; works < 3; works++) GS_TRY(lab_run_broken(lost.ranks, works, body, &lost));
+    layer_run lost = {case_of(sums), check};
+    for (int works = 0; works < 3; works++) GS_TRY(lab_run_broken(lost.k.ranks, works, run_layer, &lost));
     return GS_OK;
 }
 
 gs_status lab_check_forward(void) {
-    return check_all(run_forward, 3);
+    return check_all(forward_of, 3);
 }
 
 gs_status lab_check_backward(void) {
-    return check_all(run_backward, 2);
+    return check_all(backward_of, 2);
 }

@@ -1,9 +1,8 @@
-/* Lesson 18: the loss of a divided vocabulary, against the loss of the whole one. */
+/* Lesson 18: compares the loss over a divided vocabulary with that over the whole one. */
 #include "check.h"
 
 #include <math.h>
 #include <stdio.h>
-#include <string.h>
 
 enum { MOST_WORDS = 24, FEW_TOKENS = 8, MOST_TOKENS = 100 };
 
@@ -29,17 +28,15 @@ static double log_sum(const words_case *k, size_t i) {
     double largest = -INFINITY, sum = 0;
     for (size_t w = 0; w < k->words; w++) largest = fmax(largest, (double)x_of(k, i, w));
     for (size_t w = 0; w < k->words; w++) sum += exp((double)x_of(k, i, w) - largest);
-    return largest + log(sum > 1 ? sum : 1); /* one of them is exp(0) */
+    return largest + log(sum > 1 ? sum : 1); /* one term is exp(0) */
 }
 
 static const char *describe(const words_case *k, const lab_words *w, size_t i, char text[300]) {
     snprintf(text, 300, "%d rank%s, %zu words, token %zu of %zu, label %d; outputs", k->ranks, gs_s(k->ranks),
              k->words, i, k->n, w->label[i]);
-    for (size_t v = 0; v < k->words && v < 6; v++)
-        snprintf(text + strlen(text), 300 - strlen(text), " %.4g", (double)x_of(k, i, v));
-    if (k->words > 6) snprintf(text + strlen(text), 300 - strlen(text), " ...");
-    snprintf(text + strlen(text), 300 - strlen(text), "; this rank has words %zu to %zu", w->first,
-             w->first + w->words - 1);
+    for (size_t v = 0; v < k->words && v < 6; v++) lab_append(text, 300, " %.4g", (double)x_of(k, i, v));
+    if (k->words > 6) lab_append(text, 300, " ...");
+    lab_append(text, 300, "; this rank has words %zu to %zu", w->first, w->first + w->words - 1);
     return text;
 }
 
@@ -86,10 +83,9 @@ static gs_status run_words(gs_comm *c, void *context) {
     lab_words_dx(&w, p, dx);
     for (size_t i = 0; i < k->n; i++)
         GS_TRY(check_token(k, &w, i, p + i * mine.count, loss[i], dx + i * mine.count));
-    LAB_CHECK_HINT(made.floats <= 3 * k->n,
-                   "of a token the others need three numbers, however many words there are.",
-                   "%zu tokens, %zu words: 3 floats a token are enough, %zu, got %zu", k->n, k->words,
-                   3 * k->n, made.floats);
+    LAB_CHECK_HINT(made.bytes <= 12 * k->n, "a token needs three numbers, for any number of words.",
+                   "%zu tokens, %zu words: 3 floats per token are enough, %zu bytes, got %zu", k->n, k->words,
+                   12 * k->n, made.bytes);
     return GS_OK;
 }
 
@@ -97,7 +93,7 @@ gs_status lab_check_words(void) {
     static const words_case always[] = {
         {1, 1, 2, 0, 0, 0},    {2, 1, 2, 0, 0, 1},    {2, 2, 4, 0, 0, 2},
         {3, 2, 7, 0, 0, 3},    {2, 2, 6, 4, 200, 4},  {2, 2, 6, 4, -200, 5},
-        {4, 3, 9, 300, 0, 6},  {2, 2, 6, 4, 1000, 7}, /* exp is infinite, or 0, in double too */
+        {4, 3, 9, 300, 0, 6},  {2, 2, 6, 4, 1000, 7}, /* exp is infinite or 0, in double too */
         {2, 2, 6, 4, -1000, 8}};
     static const float reaches[] = {1, 5, 100}, shifts[] = {0, 0, 500, -300};
     enum { ALWAYS = sizeof always / sizeof *always, CASES = 24 };

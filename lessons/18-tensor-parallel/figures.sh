@@ -1,6 +1,6 @@
 #!/bin/sh
-# figures.sh [exact] [bytes] [memory] [layout]: makes the figures of this folder again, in about a minute, or those that
-# are named. Run it from the source tree, for layout on a machine that does nothing else.
+# figures.sh [exact] [bytes] [memory] [layout]: makes all figures of this folder again, in about a minute, or the named
+# ones. Run it from the source tree; layout needs an idle machine.
 set -eu
 gradsum=${GRADSUM:-build/gradsum}
 here=$(dirname "$0")
@@ -45,7 +45,7 @@ wanted memory && {
         echo "\$ gradsum memory --model gpt --data jargon --batch 12 --threads 1 --devices $workers"
         # shellcheck disable=SC2086
         "$gradsum" memory --model gpt --data jargon --batch 12 --threads 1 --devices $workers |
-            sed -n '/^MB at/,/^total/p'
+            grep -E '^(MB at|weights|gradients|optimizer|activations)'
     done
 } >"$here/figure-memory.txt"
 

@@ -1,6 +1,5 @@
-/* Lab 18, as given: `train --tensor T` with lab.c. Its cuts decide which worker has what of a tensor, its layers are
- * those that a group divides, and its loss that of a divided vocabulary. All on the device "cpu".
- */
+/* Lab 18, as given: `train --tensor T` with lab.c, on the device "cpu". Its cuts decide which worker holds which part
+ * of a tensor; its layers and its loss replace those of a group. */
 #include "tasks.h"
 
 #include <stdlib.h>
@@ -8,9 +7,9 @@
 #include "cpu/cpu.h"
 #include "parallel/tensor.h"
 
-/* ---- 18.1: what of a tensor is whose ---- */
+/* ---- 18.1: who owns which part of a tensor ---- */
 
-/* As gs_tensor_rows_of. A convolution has several floats in each column. */
+/* Like gs_tensor_rows_of. A convolution has several floats in each column. */
 static lab_cut cut_of(const gs_param *p, int rank, int size) {
     if (p->cut == GS_UNCUT) return (lab_cut){0, p->count, p->count, 1};
     const size_t whole = (size_t)p->cut_whole, rows = (size_t)p->dims[0];
@@ -21,7 +20,7 @@ static lab_cut cut_of(const gs_param *p, int rank, int size) {
     return c;
 }
 
-/* What a wrong cut would read or write is not there: left out. */
+/* False for a run of a wrong cut that would leave the tensor: skipped. */
 static bool fits(const gs_param *p, const lab_cut *c, size_t i, size_t *at) {
     const size_t first = c->first + i * c->step;
     size_t whole = p->count;
@@ -52,9 +51,9 @@ void gs_tensor_put_shard(const gs_param *part, int rank, int size, const float *
 
 /* ---- 18.2, 18.3: the layers ---- */
 
-static _Thread_local gs_comm *group; /* of the worker of this thread */
+static _Thread_local gs_comm *group; /* this thread's worker's */
 
-/* False where nothing is to be computed: in a dry run, and before the group has met, in a warm-up. */
+/* False in a dry run, and in a warm-up, before the group has met. */
 static bool is_real(const gs_layer *l) {
     const gs_worker *w = l->shard->group->context;
     group = w->groups.met ? w->groups.comm[GS_TP] : NULL;
@@ -116,14 +115,15 @@ static gs_status second_backward(gs_layer *l, const gs_pass *pass, gs_mem dy, gs
     return backward_by(lab_second_backward, l, pass, dy, *dx);
 }
 
-/* In place of the library's. */
+/* Replace the library's. */
 const gs_layer_ops gs_column_linear = {.forward = first_forward, .backward = first_backward},
                    gs_row_linear = {.forward = second_forward, .backward = second_backward};
 
 /* ---- 18.4: the loss ---- */
 
-/* The library makes two sums between its three operators. The student's function makes its own in the second, whose
- * results are then each rank's share of what the library sums. Right answers are counted by the library. */
+/* The library sums twice between its three operators. The student's function, called by the second operator, sums by
+ * itself; each rank then returns its share of a total that the library's sums reproduce. The library counts right
+ * answers. */
 static gs_status (*library_sums)(gs_device *, gs_mem, gs_mem, gs_mem, gs_mem, gs_mem, size_t, int, float,
                                  const gs_share *);
 
@@ -141,7 +141,7 @@ static gs_status part_sums(gs_device *d, gs_mem p, gs_mem sums, gs_mem most, gs_
     if (!room) return gs_fail(GS_E_MEMORY, "lab 18: no memory for %zu tokens", n);
     const gs_status status = lab_words_loss(group, &w, gs_cpu_floats(p), loss, room);
     free(room);
-    /* the library adds these up, divides p by the first, and takes log(first) - second for the loss */
+    /* the library adds these up, divides p by the first, and computes the loss log(first) - second */
     for (size_t i = 0; i < n; i++) {
         to[i] = 1.0f / (float)group->size;
         loss[i] = -loss[i] / (float)group->size;
@@ -151,7 +151,7 @@ static gs_status part_sums(gs_device *d, gs_mem p, gs_mem sums, gs_mem most, gs_
 
 static gs_status part_backward(gs_device *d, gs_mem dx, gs_mem p, gs_mem labels, size_t n, int classes,
                                float smoothing, const gs_share *share) {
-    (void)smoothing; /* the lab trains without */
+    (void)smoothing; /* unused in the lab */
     const lab_words w = {.n = n,
                          .words = (size_t)classes,
                          .first = (size_t)gs_share_first(share),

@@ -3,17 +3,8 @@
 
 #include "remote/remote.h"
 
-enum {
-    ROWS_OF,
-    COLUMNS_OF,
-    FIRST_FORWARD,
-    SECOND_FORWARD,
-    FIRST_BACKWARD,
-    SECOND_BACKWARD,
-    WORDS_LOSS,
-    WORDS_DX,
-    TRAFFIC
-};
+enum { ROWS_OF, COLUMNS_OF, FIRST_FORWARD, SECOND_FORWARD, FIRST_BACKWARD, SECOND_BACKWARD };
+enum { WORDS_LOSS = SECOND_BACKWARD + 1, WORDS_DX, TRAFFIC };
 
 /* ---- cuts ---- */
 
@@ -25,11 +16,7 @@ typedef struct cut_call {
 
 static void pass_cut(lab_wire *w, void *arguments) {
     cut_call *a = arguments;
-    LAB_VALUE(w, a->rows);
-    LAB_VALUE(w, a->columns);
-    LAB_VALUE(w, a->blocks);
-    LAB_VALUE(w, a->rank);
-    LAB_VALUE(w, a->ranks);
+    LAB_VALUES(w, a->rows, a->columns, a->blocks, a->rank, a->ranks);
     LAB_RESULT(w, a->cut);
 }
 
@@ -45,9 +32,7 @@ typedef struct layer_call {
 
 static void pass_layer(lab_wire *w, layer_call *a) {
     lab_pass_comm(w, &a->c);
-    LAB_VALUE(w, a->l.n);
-    LAB_VALUE(w, a->l.in);
-    LAB_VALUE(w, a->l.out);
+    LAB_VALUES(w, a->l.n, a->l.in, a->l.out);
     LAB_IN(w, a->l.w, a->l.out * a->l.in);
     LAB_IN(w, a->l.b, a->l.out);
     LAB_IN(w, a->x, a->l.n * a->l.in);
@@ -80,9 +65,7 @@ typedef struct words_call {
 } words_call;
 
 static void pass_words(lab_wire *w, words_call *a) {
-    LAB_VALUE(w, a->w.n);
-    LAB_VALUE(w, a->w.words);
-    LAB_VALUE(w, a->w.first);
+    LAB_VALUES(w, a->w.n, a->w.words, a->w.first);
     LAB_IN(w, a->w.x, a->w.n * a->w.words);
     LAB_IN(w, a->w.label, a->w.n);
 }
@@ -115,73 +98,33 @@ typedef struct traffic_call {
 
 static void pass_traffic(lab_wire *w, void *arguments) {
     traffic_call *a = arguments;
-    LAB_VALUE(w, a->blocks);
-    LAB_VALUE(w, a->tokens);
-    LAB_VALUE(w, a->width);
-    LAB_VALUE(w, a->ranks);
-    LAB_VALUE(w, a->tied);
+    LAB_VALUES(w, a->blocks, a->tokens, a->width, a->ranks, a->tied);
     LAB_RESULT(w, a->sent);
 }
 
 #ifdef LAB_HAND_IN
 
-static void call_rows(void *arguments) {
-    cut_call *a = arguments;
-    a->cut = lab_rows_of(a->rows, a->columns, a->blocks, a->rank, a->ranks);
-}
-
-static void call_columns(void *arguments) {
-    cut_call *a = arguments;
-    a->cut = lab_columns_of(a->rows, a->columns, a->rank, a->ranks);
-}
-
-static void call_first_forward(void *arguments) {
-    layer_call *a = arguments;
-    a->status = lab_first_forward(a->c, &a->l, a->x, a->y);
-}
-
-static void call_second_forward(void *arguments) {
-    layer_call *a = arguments;
-    a->status = lab_second_forward(a->c, &a->l, a->x, a->y);
-}
-
-static void call_first_backward(void *arguments) {
-    layer_call *a = arguments;
-    a->status = lab_first_backward(a->c, &a->l, a->dy, a->x, a->dx, a->dw, a->db);
-}
-
-static void call_second_backward(void *arguments) {
-    layer_call *a = arguments;
-    a->status = lab_second_backward(a->c, &a->l, a->dy, a->x, a->dx, a->dw, a->db);
-}
-
-static void call_loss(void *arguments) {
-    words_call *a = arguments;
-    a->status = lab_words_loss(a->c, &a->w, a->p, a->loss, a->room);
-}
-
-static void call_words_dx(void *arguments) {
-    words_call *a = arguments;
-    lab_words_dx(&a->w, a->p, a->dx);
-}
-
-static void call_traffic(void *arguments) {
-    traffic_call *a = arguments;
-    a->sent = lab_traffic(a->blocks, a->tokens, a->width, a->ranks, a->tied);
-}
+LAB_CALLER(call_rows, cut_call, a->cut = lab_rows_of(a->rows, a->columns, a->blocks, a->rank, a->ranks))
+LAB_CALLER(call_columns, cut_call, a->cut = lab_columns_of(a->rows, a->columns, a->rank, a->ranks))
+LAB_CALLER(call_first_forward, layer_call, a->status = lab_first_forward(a->c, &a->l, a->x, a->y))
+LAB_CALLER(call_second_forward, layer_call, a->status = lab_second_forward(a->c, &a->l, a->x, a->y))
+LAB_CALLER(call_first_backward, layer_call,
+           a->status = lab_first_backward(a->c, &a->l, a->dy, a->x, a->dx, a->dw, a->db))
+LAB_CALLER(call_second_backward, layer_call,
+           a->status = lab_second_backward(a->c, &a->l, a->dy, a->x, a->dx, a->dw, a->db))
+LAB_CALLER(call_loss, words_call, a->status = lab_words_loss(a->c, &a->w, a->p, a->loss, a->room))
+LAB_CALLER(call_words_dx, words_call, lab_words_dx(&a->w, a->p, a->dx))
+LAB_CALLER(call_traffic, traffic_call,
+           a->sent = lab_traffic(a->blocks, a->tokens, a->width, a->ranks, a->tied))
 
 #else
 
 lab_cut lab_rows_of(size_t rows, size_t columns, size_t blocks, int rank, int ranks) {
-    cut_call a = {rows, columns, blocks, rank, ranks, {0}};
-    lab_remote(ROWS_OF, &a);
-    return a.cut;
+    LAB_ASK(ROWS_OF, cut_call, cut, rows, columns, blocks, rank, ranks, {0});
 }
 
 lab_cut lab_columns_of(size_t rows, size_t columns, int rank, int ranks) {
-    cut_call a = {rows, columns, 1, rank, ranks, {0}};
-    lab_remote(COLUMNS_OF, &a);
-    return a.cut;
+    LAB_ASK(COLUMNS_OF, cut_call, cut, rows, columns, 1, rank, ranks, {0});
 }
 
 static gs_status ask(int index, layer_call a) {
@@ -209,9 +152,7 @@ gs_status lab_second_backward(gs_comm *c, const lab_layer *l, const float *dy, c
 }
 
 gs_status lab_words_loss(gs_comm *c, const lab_words *w, float *p, float *loss, float *room) {
-    words_call a = {.c = c, .w = *w, .p = p, .loss = loss, .room = room};
-    lab_remote(WORDS_LOSS, &a);
-    return a.status;
+    LAB_ASK(WORDS_LOSS, words_call, status, .c = c, .w = *w, .p = p, .loss = loss, .room = room);
 }
 
 void lab_words_dx(const lab_words *w, const float *p, float *dx) {
@@ -220,9 +161,7 @@ void lab_words_dx(const lab_words *w, const float *p, float *dx) {
 }
 
 lab_sent lab_traffic(size_t blocks, size_t tokens, size_t width, int ranks, bool tied) {
-    traffic_call a = {blocks, tokens, width, ranks, tied, {0}};
-    lab_remote(TRAFFIC, &a);
-    return a.sent;
+    LAB_ASK(TRAFFIC, traffic_call, sent, blocks, tokens, width, ranks, tied, {0});
 }
 #endif
 

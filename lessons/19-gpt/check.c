@@ -1,4 +1,4 @@
-/* Lesson 19: the list of its tasks, and the checks of labels, attention and scores. check_sums.c has the others. */
+/* Lesson 19: the list of its tasks, and the checks of labels, attention and scores; check_sums.c has the others. */
 #include "check.h"
 
 #include <math.h>
@@ -16,8 +16,7 @@ typedef struct window {
 
 static const char *tokens_of(const window *t, char text[300]) {
     *text = '\0';
-    for (size_t i = 0; i < t->count; i++)
-        snprintf(text + strlen(text), 300 - strlen(text), "%s%d", i > 0 ? " " : "", t->text[i]);
+    for (size_t i = 0; i < t->count; i++) lab_append(text, 300, "%s%d", i > 0 ? " " : "", t->text[i]);
     return text;
 }
 
@@ -66,7 +65,7 @@ static gs_status check_labels(void) {
 
 enum { MOST_LENGTH = 40, MOST_D = 16 };
 
-/* One query and all keys of a text; `seen` says which tiles have come. */
+/* One query and all keys of a text; `seen` marks the tiles so far. */
 typedef struct attended {
     size_t d, length, token, tile;
     double reach; /* of the scores, about */
@@ -83,7 +82,7 @@ static double score_of(const attended *a, size_t j) {
     return s / sqrt((double)a->d);
 }
 
-/* The last of the d numbers of q is 1, and of the keys the shift times sqrt(d). */
+/* The last number of q is 1, and `shift` times sqrt(d) is added to the last number of each key. */
 static void draw(attended *a, size_t i) {
     const double root = sqrt((double)a->d);
     for (size_t c = 0; c < a->d; c++) a->q[c] = c + 1 == a->d ? 1 : lab_number(QUERY_ROW, MOST_D * i + c);
@@ -102,17 +101,17 @@ static gs_status describe(const attended *a, size_t first, size_t count, const c
     size_t seen = 0;
     for (size_t j = 0; j < a->length; j++) {
         if (!a->seen[j] || j > a->token || ++seen > 6) continue;
-        snprintf(scores + strlen(scores), sizeof scores - strlen(scores), " %.4g", score_of(a, j));
+        lab_append(scores, sizeof scores, " %.4g", score_of(a, j));
     }
     return gs_fail(
         GS_E_SHAPE,
-        "d %zu, token %zu of %zu; after the tile of keys %zu to %zu it has seen %zu, of scores%s%s: "
+        "d %zu, token %zu of %zu; after the tile of keys %zu to %zu it has seen %zu, with scores%s%s: "
         "%s expected %.6g, got %.6g",
         a->d, a->token, a->length, first, first + count - 1, seen, seen ? scores : " -",
         seen > 6 ? " ..." : "", what, wanted, got);
 }
 
-/* What the keys that were seen give, by the definition. */
+/* The sums over the keys so far, by definition. */
 typedef struct defined {
     double largest, sum, y[MOST_D];
 } defined;
@@ -136,7 +135,7 @@ static bool differs(double got, double wanted, double tolerance) {
 
 static gs_status check_running(const attended *a, size_t first, size_t count, const lab_running *r) {
     const defined wanted = define(a);
-    /* A score is rounded to about 1e-7 of its size, and exp makes that a share of the sum. */
+    /* A score rounds to about 1e-7 of its size, and exp turns that into a share of the sum. */
     const double share = 2e-6 * (1 + fabs(a->shift) + a->reach), size = share * (1 + wanted.sum);
     if (differs((double)r->largest, wanted.largest, share))
         return describe(a, first, count, "largest", wanted.largest, (double)r->largest);
@@ -195,7 +194,7 @@ static gs_status check_attention(void) {
         a.shift = i < always ? 0 : shifts[lab_pick(TILES_ROW, 3 * i + 1, 4)];
         a.backwards = i >= always && lab_pick(TILES_ROW, 3 * i + 2, 2) == 1;
         a.turn = i < always ? 0 : lab_pick(TURNS_ROW, i, MOST_LENGTH);
-        if (i == always) a.shift = 200; /* whatever is drawn */
+        if (i == always) a.shift = 200; /* for every seed */
         if (i == always + 1) a.shift = -200;
         if (i == always + 2) a.length = 20, a.tile = 4, a.token = a.turn = 0, a.backwards = true;
         if (i == always + 3) a.length = 20, a.token = 19, a.reach = 400;           /* jumps up above 88 */
@@ -217,15 +216,15 @@ static gs_status check_score(size_t workers, const lab_score *score) {
         loss += score[r].loss;
         tokens += (double)score[r].tokens;
         bytes += (double)score[r].bytes;
-        snprintf(text + strlen(text), sizeof text - strlen(text), "%s%g of %zu tokens (%zu bytes)",
-                 r > 0 ? ", " : "", score[r].loss, score[r].tokens, score[r].bytes);
+        lab_append(text, sizeof text, "%s%g of %zu tokens (%zu bytes)", r > 0 ? ", " : "", score[r].loss,
+                   score[r].tokens, score[r].bytes);
     }
     const double perplexity = exp(loss / tokens), bits = loss / log(2) / bytes;
     const double got = lab_perplexity(workers, score), got_bits = lab_bits_per_byte(workers, score);
     LAB_CHECK(fabs(got - perplexity) <= 1e-6 * perplexity, "losses %s: perplexity expected %.7g, got %.7g",
               text, perplexity, got);
     LAB_CHECK_HINT(fabs(got_bits - bits) <= 1e-6 * bits,
-                   "a byte may be less than a token; a nat is more than a bit.",
+                   "a token may stand for several bytes; a nat is more than a bit.",
                    "losses %s: bits per byte expected %.7g, got %.7g", text, bits, got_bits);
     return GS_OK;
 }
@@ -255,8 +254,7 @@ const lab_task lab_tasks[] = {
     {"19.1", "labels: the next token, where there is one", 1, check_labels,
      "the last label of a window is a token of the next one; the last token of a document has none."},
     {"19.2", "attention of one head, tile by tile", 3, check_attention,
-     "when a larger score comes, all that was added up before has to shrink by exp(old largest - new "
-     "largest)."},
+     "when a larger score comes, the old sums shrink by exp(old largest - new largest)."},
     {"19.3", "the mean gradient over all tokens of all workers", 2, lab_check_mean,
      "how much does one token weigh, in a part of many tokens and in a part of few?"},
     {"19.4", "clipping by the norm of the whole gradient", 3, lab_check_clip,

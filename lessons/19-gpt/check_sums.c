@@ -1,10 +1,9 @@
-/* Lesson 19: the checks of what is summed over ranks: gradients weighed by tokens, and squares for a norm. */
+/* Lesson 19: the checks of sums over ranks: gradients weighed by tokens, and squares for a norm. */
 #include "check.h"
 
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 enum { MOST_RANKS = 4, MOST_PARTS = 3, FEW = 60, MOST_COUNT = 2000 };
 
@@ -14,7 +13,7 @@ typedef struct mean_case {
     int ranks;
     size_t parts[MOST_RANKS], tokens[MOST_RANKS][MOST_PARTS], count;
     size_t number; /* of the case */
-    bool diverged; /* part 0 of the last rank has tokens, and numbers that are none */
+    bool diverged; /* part 0 of the last rank has tokens, but its loss and gradient are not numbers */
 } mean_case;
 
 static bool is_nan(const mean_case *m, int rank, size_t part) {
@@ -38,10 +37,10 @@ static double loss_of(const mean_case *m, int rank, size_t part) {
 static const char *parts_of(const mean_case *m, char text[300]) {
     snprintf(text, 300, "tokens by rank and part:");
     for (int r = 0; r < m->ranks; r++) {
-        snprintf(text + strlen(text), 300 - strlen(text), " (");
+        lab_append(text, 300, " (");
         for (size_t p = 0; p < m->parts[r]; p++)
-            snprintf(text + strlen(text), 300 - strlen(text), "%s%zu", p > 0 ? " " : "", m->tokens[r][p]);
-        snprintf(text + strlen(text), 300 - strlen(text), ")");
+            lab_append(text, 300, "%s%zu", p > 0 ? " " : "", m->tokens[r][p]);
+        lab_append(text, 300, ")");
     }
     return text;
 }
@@ -112,7 +111,7 @@ static mean_case draw_mean(size_t i) {
             m.tokens[r][p] = lab_pick(TOKENS_ROW, 2 * k, 4) == 0 ? 0 : lab_pick(TOKENS_ROW, 2 * k + 1, 500);
         }
     }
-    const int someone = (int)(i % (size_t)m.ranks); /* has a token */
+    const int someone = (int)(i % (size_t)m.ranks); /* this rank has a token */
     if (m.parts[someone] == 0) m.parts[someone] = 1;
     m.tokens[someone][0]++;
     return m;
@@ -139,15 +138,15 @@ gs_status lab_check_mean(void) {
 
 enum { MOST_TENSORS = 4 };
 
-/* A gradient of several tensors. Tensor t is cut into shards, and ranks / shards ranks have the same one:
- * neighbours, or every shards-th rank. A tensor of 0 floats is not there. */
+/* A gradient of several tensors. Tensor t is cut into shards, each of which ranks / shards ranks hold: neighbours, or
+ * every shards-th rank. */
 typedef struct clip_case {
     int ranks;
     size_t tensors, count[MOST_TENSORS];
     int shards[MOST_TENSORS];
     double size, most;
     size_t number;
-    bool simple; /* the numbers are 3, 4, 12, 84, by rank or else by tensor */
+    bool simple; /* the numbers are 3, 4, 12, 84 */
     bool neighbours[MOST_TENSORS];
 } clip_case;
 
@@ -168,10 +167,10 @@ static double norm_of(const clip_case *k) {
 static const char *pieces_of(const clip_case *k, char text[300]) {
     *text = '\0';
     for (size_t t = 0; t < k->tensors; t++)
-        snprintf(text + strlen(text), 300 - strlen(text), "%sa tensor of %zu float%s in %d piece%s%s",
-                 t > 0 ? ", " : "", k->count[t], gs_s(k->count[t]), k->shards[t], gs_s(k->shards[t]),
-                 k->neighbours[t] && k->shards[t] < k->ranks ? " with copies on neighbours" : "");
-    if (k->simple) snprintf(text + strlen(text), 300 - strlen(text), " (numbers 3, 4, 12, 84, ...)");
+        lab_append(text, 300, "%sa tensor of %zu float%s in %d piece%s%s", t > 0 ? ", " : "", k->count[t],
+                   gs_s(k->count[t]), k->shards[t], gs_s(k->shards[t]),
+                   k->neighbours[t] && k->shards[t] < k->ranks ? " with copies on neighbours" : "");
+    if (k->simple) lab_append(text, 300, " (numbers 3, 4, 12, 84, ...)");
     return text;
 }
 
@@ -194,7 +193,7 @@ static gs_status run_clip(gs_comm *c, void *context) {
     LAB_CHECK(fabs(norm - wanted) <= 1e-5 * wanted, "%s, among %d rank%s: the norm is %.7g, got %.7g",
               pieces_of(k, text), k->ranks, gs_s(k->ranks), wanted, norm);
     LAB_CHECK_HINT(fabs(factor - wanted_factor) <= 1e-4 * wanted_factor,
-                   "a short gradient stays as it is, and a long one becomes `most` long.",
+                   "a short gradient does not change, and a long one gets the norm `most`.",
                    "%s, among %d rank%s: norm %.7g, most %g: factor expected %.7g, got %.7g",
                    pieces_of(k, text), k->ranks, gs_s(k->ranks), wanted, k->most, wanted_factor, factor);
     return GS_OK;

@@ -1,15 +1,15 @@
-/* What do workers learn whose tokens are counted wrongly? Training of one small GPT, twice for each of five seeds.
+/* Trains one small GPT with right and wrong weights of tokens, for each of five seeds.
  *
  *     make build/lessons/19/experiment && build/lessons/19/experiment
  *
- * Two workers have WINDOWS windows of the text each. On worker 0 all tokens count, on worker 1 the last of each window
- * alone, as where a model learns to answer, and the question does not count. Both are computed here one after the
- * other: what differs is what a token weighs in the gradient.
+ * Two workers have WINDOWS windows of the text each. On worker 0 all tokens count, on worker 1 only the last of each
+ * window, as when a model learns to answer and the question does not count. This program computes both workers in turn;
+ * only the weight of a token in the gradient differs.
  *
  *     over all tokens     1 / (tokens of both)
  *     mean of means       1 / 2 x 1 / (tokens of its worker)
  *
- * The test is on all tokens of windows that nobody was trained on. */
+ * The test uses all tokens of windows that are not in the training set. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -32,7 +32,7 @@ typedef struct experiment {
 
 /* ---- what a token weighs ---- */
 
-static float weight[TOKENS]; /* of each token that is computed now */
+static float weight[TOKENS]; /* of each token of the current pass */
 static gs_status (*library)(gs_device *, gs_mem, gs_mem, gs_mem, size_t, int, float);
 
 /* dx[i] = weight[i] (p[i] - one at the label) */
@@ -83,7 +83,7 @@ static gs_status train(experiment *e, uint64_t seed, bool mean_of_means) {
             GS_TRY(forward(e, e->train, e->order + (2 * step + (size_t)worker) * WINDOWS, 0, &pass, &logits));
             GS_TRY(gs_model_backward(e->model, &pass, logits, e->labels));
         }
-        GS_TRY(gs_optimizer_update(e->optimizer, 1)); /* the weights have divided already */
+        GS_TRY(gs_optimizer_update(e->optimizer, 1)); /* the weights already divide */
     }
     return GS_OK;
 }

@@ -16,7 +16,7 @@ small() { "$gradsum" train --model "$model" --data jargon --threads 1 "$@" 2>&1;
         set -- $sizes
         echo "\$ gradsum memory --model gpt --data jargon --threads 1 --context $1 --batch $2"
         "$gradsum" memory --model gpt --data jargon --threads 1 --context "$1" --batch "$2" |
-            sed -n '/^MB at/,/^total/p'
+            grep -E '^(MB at|activations)'
     done
 } >"$here/figure-memory.txt"
 
@@ -35,7 +35,7 @@ build/lessons/19/experiment >"$here/figure-tokens.txt"
     done
 } >"$here/figure-shards.txt"
 
-# What the test gave, or the step at which the loss was no number any more.
+# Prints the test's perplexity, or the step at which the loss stopped being a number.
 clipped() {
     small --context 32 --batch 8 --steps 200 --momentum 0 --lr 1 "$@" |
         sed -n 's/^done.*perplexity \([0-9.]*\),.*/\1/p; s/.*diverged at step \([0-9]*\):.*/nan(\1)/p'

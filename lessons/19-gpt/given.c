@@ -1,8 +1,7 @@
-/* Lab 19, as given: `train` computes attention, the mean gradient and --clip with lab.c.
+/* Lab 19, as given: `train` computes attention, the mean gradient and --clip with lab.c, on the device "cpu".
  *
- * On the device "cpu", attention meets the keys in tiles of TILE. A step hands the student the mean gradient of this
- * worker's own tokens, and where gradients are clipped, a piece of each tensor, as with ZeRO.
- */
+ * Attention reads the keys in tiles of TILE. A step hands the student's functions the mean gradient of this worker's
+ * own tokens, and, to clip, a piece of each tensor, as with ZeRO. */
 #include "tasks.h"
 
 #include <math.h>
@@ -29,7 +28,7 @@ static void read_head(const head *h, const float *x, size_t width) {
     }
 }
 
-/* The library keeps the largest score and the sum of exp(s - it) apart: as the lab has it, log sum exp and 1. */
+/* The library keeps the largest score m and the sum of exp(s - m). The lab's log sum exp and 1 stand for the two. */
 static void attend(const head *h, float *y, size_t width, float *softmax) {
     for (size_t i = 0; i < h->length; i++) {
         lab_running r = {-INFINITY, 0, y + i * width};
@@ -69,14 +68,14 @@ static gs_status attention_forward(gs_device *device, gs_mem y_, gs_mem softmax_
 
 typedef struct lab_state {
     float *own;       /* the mean gradient of this worker's tokens */
-    lab_piece *piece; /* of each tensor this worker's, while the norm is computed */
+    lab_piece *piece; /* this worker's piece of each tensor, while the norm is computed */
 } lab_state;
 
 static gs_status create(gs_worker *w) {
     lab_state *l = w->strategy_state = calloc(1, sizeof *l);
     if (!l) return gs_fail(GS_E_MEMORY, "no memory for lab 19");
     if (!w->device->ops->host_memory) return gs_fail(GS_E_USAGE, "lab 19 trains on the CPU: --device cpu");
-    w->optimizer->clip = 0; /* lab_clip does it */
+    w->optimizer->clip = 0; /* lab_clip clips */
     l->own = malloc(w->model->params * sizeof *l->own + 1);
     l->piece = calloc((size_t)w->model->param_count + 1, sizeof *l->piece);
     return l->own && l->piece ? GS_OK : gs_fail(GS_E_MEMORY, "no memory for lab 19");
@@ -84,13 +83,11 @@ static gs_status create(gs_worker *w) {
 
 static void free_state(gs_worker *w) {
     lab_state *l = w->strategy_state;
-    if (!l) return;
-    free(l->own);
-    free(l->piece);
+    if (l) free(l->own), free(l->piece);
     free(l);
 }
 
-/* The sum over this worker's tokens becomes their mean, of which the student makes that of all. */
+/* Divides this worker's sums by its tokens; the student's function turns these means into the mean of all workers. */
 static gs_status mean_of_all(gs_worker *w, float *gradient, const float *stats) {
     const lab_state *l = w->strategy_state;
     const size_t params = w->model->params;
@@ -130,7 +127,7 @@ static gs_status step(gs_worker *w, gs_score *score) {
     if (w->settings->clip > 0) GS_TRY(clip(w, gradient));
     GS_TRY(ops->unmap(w->device, m->gradients, mapped));
     GS_TRY(gs_phase_ends(w, GS_PHASE_SYNC));
-    GS_TRY(gs_update(w, 1)); /* what is there is a mean already */
+    GS_TRY(gs_update(w, 1)); /* the gradient is a mean already */
     return gs_phase_ends(w, GS_PHASE_UPDATE);
 }
 

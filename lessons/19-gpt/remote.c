@@ -16,10 +16,7 @@ typedef struct labels_call {
 
 static void pass_labels(lab_wire *w, void *arguments) {
     labels_call *a = arguments;
-    LAB_VALUE(w, a->count);
-    LAB_VALUE(w, a->first);
-    LAB_VALUE(w, a->n);
-    LAB_VALUE(w, a->end);
+    LAB_VALUES(w, a->count, a->first, a->n, a->end);
     LAB_IN(w, a->text, a->count);
     LAB_INOUT(w, a->label, a->n);
     LAB_RESULT(w, a->there);
@@ -28,27 +25,24 @@ static void pass_labels(lab_wire *w, void *arguments) {
 /* ---- attention ---- */
 
 typedef struct attend_call {
-    float largest, sum, largest_after, sum_after, *y;
+    lab_running r;
+    float largest, sum; /* after the call */
     size_t d, token, first, count;
     const float *q, *keys, *values;
     float lse;
 } attend_call;
 
 static void pass_running(lab_wire *w, attend_call *a) {
-    LAB_VALUE(w, a->d);
-    LAB_VALUE(w, a->largest);
-    LAB_VALUE(w, a->sum);
-    LAB_INOUT(w, a->y, a->d);
-    LAB_RESULT(w, a->largest_after);
-    LAB_RESULT(w, a->sum_after);
+    LAB_VALUES(w, a->d, a->r.largest, a->r.sum);
+    LAB_INOUT(w, a->r.y, a->d);
+    LAB_RESULT(w, a->largest);
+    LAB_RESULT(w, a->sum);
 }
 
 static void pass_attend(lab_wire *w, void *arguments) {
     attend_call *a = arguments;
     pass_running(w, a);
-    LAB_VALUE(w, a->token);
-    LAB_VALUE(w, a->first);
-    LAB_VALUE(w, a->count);
+    LAB_VALUES(w, a->token, a->first, a->count);
     LAB_IN(w, a->q, a->d);
     LAB_IN(w, a->keys, a->count * a->d);
     LAB_IN(w, a->values, a->count * a->d);
@@ -75,8 +69,7 @@ typedef struct mean_call {
 static void pass_mean(lab_wire *w, void *arguments) {
     mean_call *a = arguments;
     lab_pass_comm(w, &a->c);
-    LAB_VALUE(w, a->parts);
-    LAB_VALUE(w, a->count);
+    LAB_VALUES(w, a->parts, a->count);
     LAB_IN(w, a->part, a->parts);
     for (size_t p = 0; p < a->parts; p++) LAB_IN(w, a->part[p].dw, a->count);
     LAB_INOUT(w, a->dw, a->count);
@@ -95,8 +88,7 @@ typedef struct clip_call {
 static void pass_clip(lab_wire *w, void *arguments) {
     clip_call *a = arguments;
     lab_pass_comm(w, &a->c);
-    LAB_VALUE(w, a->pieces);
-    LAB_VALUE(w, a->most);
+    LAB_VALUES(w, a->pieces, a->most);
     LAB_IN(w, a->piece, a->pieces);
     for (size_t p = 0; p < a->pieces; p++) LAB_IN(w, a->piece[p].dw, a->piece[p].count);
     LAB_RESULT(w, a->norm);
@@ -121,77 +113,48 @@ static void pass_score(lab_wire *w, void *arguments) {
 
 #ifdef LAB_HAND_IN
 
-static void call_labels(void *arguments) {
-    labels_call *a = arguments;
-    a->there = lab_labels(a->text, a->count, a->first, a->n, a->end, a->label);
-}
+LAB_CALLER(call_labels, labels_call,
+           a->there = lab_labels(a->text, a->count, a->first, a->n, a->end, a->label))
 
 static void call_attend(void *arguments) {
     attend_call *a = arguments;
-    lab_running r = {a->largest, a->sum, a->y};
+    lab_running r = a->r;
     lab_attend(&r, a->d, a->q, a->token, a->keys, a->values, a->first, a->count);
-    a->largest_after = r.largest;
-    a->sum_after = r.sum;
+    a->largest = r.largest, a->sum = r.sum;
 }
 
 static void call_attend_end(void *arguments) {
     attend_call *a = arguments;
-    lab_running r = {a->largest, a->sum, a->y};
+    lab_running r = a->r;
     a->lse = lab_attend_end(&r, a->d);
-    a->largest_after = r.largest;
-    a->sum_after = r.sum;
+    a->largest = r.largest, a->sum = r.sum;
 }
 
-static void call_mean(void *arguments) {
-    mean_call *a = arguments;
-    a->status = lab_mean_gradient(a->c, a->parts, a->part, a->count, a->dw, &a->loss);
-}
-
-static void call_clip(void *arguments) {
-    clip_call *a = arguments;
-    a->status = lab_clip(a->c, a->pieces, a->piece, a->most, &a->norm, &a->factor);
-}
-
-static void call_perplexity(void *arguments) {
-    score_call *a = arguments;
-    a->result = lab_perplexity(a->workers, a->score);
-}
-
-static void call_bits(void *arguments) {
-    score_call *a = arguments;
-    a->result = lab_bits_per_byte(a->workers, a->score);
-}
+LAB_CALLER(call_mean, mean_call,
+           a->status = lab_mean_gradient(a->c, a->parts, a->part, a->count, a->dw, &a->loss))
+LAB_CALLER(call_clip, clip_call,
+           a->status = lab_clip(a->c, a->pieces, a->piece, a->most, &a->norm, &a->factor))
+LAB_CALLER(call_perplexity, score_call, a->result = lab_perplexity(a->workers, a->score))
+LAB_CALLER(call_bits, score_call, a->result = lab_bits_per_byte(a->workers, a->score))
 
 #else
 
 size_t lab_labels(const int32_t *text, size_t count, size_t first, size_t n, int32_t end, int32_t *label) {
-    labels_call a = {text, count, first, n, end, label, 0};
-    lab_remote(LABELS, &a);
-    return a.there;
+    LAB_ASK(LABELS, labels_call, there, text, count, first, n, end, label, 0);
 }
 
 void lab_attend(lab_running *r, size_t d, const float *q, size_t token, const float *keys,
                 const float *values, size_t first, size_t count) {
-    attend_call a = {.largest = r->largest,
-                     .sum = r->sum,
-                     .y = r->y,
-                     .d = d,
-                     .token = token,
-                     .first = first,
-                     .count = count,
-                     .q = q,
-                     .keys = keys,
-                     .values = values};
+    attend_call a = {.r = *r, .d = d, .token = token, .first = first, .count = count};
+    a.q = q, a.keys = keys, a.values = values;
     lab_remote(ATTEND, &a);
-    r->largest = a.largest_after;
-    r->sum = a.sum_after;
+    r->largest = a.largest, r->sum = a.sum;
 }
 
 float lab_attend_end(lab_running *r, size_t d) {
-    attend_call a = {.largest = r->largest, .sum = r->sum, .y = r->y, .d = d};
+    attend_call a = {.r = *r, .d = d};
     lab_remote(ATTEND_END, &a);
-    r->largest = a.largest_after;
-    r->sum = a.sum_after;
+    r->largest = a.largest, r->sum = a.sum;
     return a.lse;
 }
 
@@ -213,15 +176,11 @@ gs_status lab_clip(gs_comm *c, size_t pieces, const lab_piece *piece, double mos
 }
 
 double lab_perplexity(size_t workers, const lab_score *score) {
-    score_call a = {workers, score, 0};
-    lab_remote(PERPLEXITY, &a);
-    return a.result;
+    LAB_ASK(PERPLEXITY, score_call, result, workers, score, 0);
 }
 
 double lab_bits_per_byte(size_t workers, const lab_score *score) {
-    score_call a = {workers, score, 0};
-    lab_remote(BITS_PER_BYTE, &a);
-    return a.result;
+    LAB_ASK(BITS_PER_BYTE, score_call, result, workers, score, 0);
 }
 #endif
 

@@ -4,7 +4,7 @@
 #include <math.h>
 
 size_t lab_labels(const int32_t *text, size_t count, size_t first, size_t n, int32_t end, int32_t *label) {
-    /* task 19.1: for each k, what comes after token first + k; and count those after which something comes. */
+    /* task 19.1: for each k, which token comes after token first + k? Count the tokens that have one. */
     size_t there = 0;
     for (size_t k = 0; k < n; k++) {
         size_t at = first + k;
@@ -17,8 +17,8 @@ size_t lab_labels(const int32_t *text, size_t count, size_t first, size_t n, int
 
 void lab_attend(lab_running *r, size_t d, const float *q, size_t token, const float *keys,
                 const float *values, size_t first, size_t count) {
-    /* task 19.2: key by key: its score; the largest so far. If that grows, what was added up before shrinks. By which
-     * factor? Then the key's own exp(s - largest) is added to the sum, and times its value to y. */
+    /* task 19.2: key by key: its score; the largest so far. If that grows, the old sums shrink. By what factor? Then
+     * add the key's own exp(s - largest) to the sum, and times its value to y. */
     for (size_t j = 0; j < count && first + j <= token; j++) {
         float s = 0;
         for (size_t k = 0; k < d; k++) s += q[k] * keys[j * d + k];
@@ -32,7 +32,7 @@ void lab_attend(lab_running *r, size_t d, const float *q, size_t token, const fl
 }
 
 float lab_attend_end(lab_running *r, size_t d) {
-    /* task 19.2: divide once; and the log of a sum from which exp(largest) was taken out. */
+    /* task 19.2: divide once; and take the log of a sum whose factor exp(largest) is missing. */
     for (size_t k = 0; k < d; k++) r->y[k] /= r->sum;
     return r->largest + logf(r->sum);
     /* end of task 19.2 */
@@ -40,8 +40,7 @@ float lab_attend_end(lab_running *r, size_t d) {
 
 gs_status lab_mean_gradient(gs_comm *c, size_t parts, const lab_part *part, size_t count, float *dw,
                             double *loss) {
-    /* task 19.3: a mean times its tokens is a sum again. Sums and tokens of all parts of all ranks; then divide, once.
-     */
+    /* task 19.3: a mean times its tokens is a sum again. Add sums and tokens of all parts of all ranks; divide once. */
     double all[2] = {0, 0}; /* loss, tokens */
     for (size_t i = 0; i < count; i++) dw[i] = 0;
     for (size_t p = 0; p < parts; p++) {
@@ -60,8 +59,8 @@ gs_status lab_mean_gradient(gs_comm *c, size_t parts, const lab_part *part, size
 
 gs_status lab_clip(gs_comm *c, size_t pieces, const lab_piece *piece, double most, double *norm,
                    double *factor) {
-    /* task 19.4: squares can be added over pieces and ranks; norms cannot. A piece with copies is added by each rank
-     * that has one. */
+    /* task 19.4: squares can be added over pieces and ranks; norms cannot. Each rank that has a copy of a piece adds
+     * it. */
     double squares = 0;
     for (size_t p = 0; p < pieces; p++)
         for (size_t i = 0; i < piece[p].count; i++)

@@ -1,13 +1,12 @@
-/* 20.3: held against rounds that are added up one by one; 20.4: against what every row costs. */
+/* Compares 20.3 with a sum over single rounds, and 20.4 with what every row costs. */
 #include "check.h"
 
 #include <math.h>
 #include <stdio.h>
-#include <string.h>
 
 /* ---- 20.3 ---- */
 
-/* One round: what this message takes on its link, which `share` ranks use. */
+/* The time of a message on a link that `share` ranks use. */
 static double message(const lab_link *l, double bytes, int share) {
     return l->latency + bytes * share / l->bandwidth;
 }
@@ -45,11 +44,10 @@ static gs_status check_times_of(const lab_cluster *c, double bytes) {
     LAB_CHECK(fabs(got / wanted - 1) < 1e-9, "lab_flat_time: %s: expected %g s, got %g", text, wanted, got);
     wanted = hierarchical(c, bytes);
     got = lab_hierarchical_time(c, bytes);
-    LAB_CHECK_HINT(
-        fabs(got / wanted - 1) < 1e-9,
-        "between hosts each rank of a host has its own piece of the array to send, all at the same time: "
-        "who shares the line?",
-        "lab_hierarchical_time: %s: expected %g s, got %g", text, wanted, got);
+    LAB_CHECK_HINT(fabs(got / wanted - 1) < 1e-9,
+                   "between hosts each rank of a host sends its own piece of the array, all at once: who "
+                   "shares the line?",
+                   "lab_hierarchical_time: %s: expected %g s, got %g", text, wanted, got);
     return GS_OK;
 }
 
@@ -86,9 +84,8 @@ static const char *table(const lab_job *j, int rows, const lab_row *row) {
     snprintf(text, sizeof text, "%g samples, critical batch %g, price %g;", j->samples, j->critical,
              j->price);
     for (int i = 0; i < rows; i++) {
-        const size_t at = strlen(text);
-        snprintf(text + at, sizeof text - at, "%s %d workers: %g samples in %g s", i ? "," : "",
-                 row[i].workers, row[i].batch, row[i].seconds);
+        lab_append(text, sizeof text, "%s %d workers: %g samples in %g s", i ? "," : "", row[i].workers,
+                   row[i].batch, row[i].seconds);
     }
     return text;
 }
@@ -116,7 +113,7 @@ static gs_status check_job_of(const lab_job *j, int rows, const lab_row *row, do
     for (int i = 0; i < rows; i++) {
         const double wanted = hours_of(j, &row[i]), got = lab_hours(j, &row[i]);
         LAB_CHECK_HINT(fabs(got / wanted - 1) < 1e-9,
-                       "lab_hours: samples, steps, seconds, hours, one after the other.",
+                       "lab_hours: compute samples, steps, seconds and hours, in this order.",
                        "lab_hours: %s: expected %g hours, got %g", table(j, 1, &row[i]), wanted, got);
     }
     const int first = in_time(j, rows, row, deadline), theirs = lab_in_time(j, rows, row, deadline);
@@ -126,8 +123,8 @@ static gs_status check_job_of(const lab_job *j, int rows, const lab_row *row, do
     const int wanted = best_of(j, rows, row, worth), got = lab_best(j, rows, row, worth);
     LAB_CHECK_HINT(
         got == wanted,
-        "lab_best: more workers for fewer hours: how much more money is that in all? It stops at the first "
-        "doubling that does not pay.",
+        "lab_best: how much more money do more workers for fewer hours cost? Stop at the first doubling that "
+        "does not pay.",
         "lab_best: %s; an hour is worth %g: expected row %d, got %d", table(j, rows, row), worth, wanted,
         got);
     return GS_OK;
@@ -140,7 +137,7 @@ static gs_status check_job_drawn(size_t i) {
                        64.0 * (double)(1 + lab_pick(JOBS_ROW, 8 * i + 2, 400)),
                        (double)(1 + lab_pick(JOBS_ROW, 8 * i + 3, 40)) / 8};
     const double each = 32, compute = 0.05 + (double)lab_pick(JOBS_ROW, 8 * i + 4, 100) / 200;
-    for (int k = 0; k < rows; k++) /* the sums take longer with more workers, and now and then much longer */
+    for (int k = 0; k < rows; k++) /* the sums take longer with more workers, sometimes much longer */
         row[k] = (lab_row){1 << k, each * (1 << k),
                            compute + 0.02 * k * (double)(1 + lab_pick(ROWS_ROW, ROWS * i + (size_t)k, 6))};
     const double hours = hours_of(&j, &row[rows - 1]);
@@ -157,8 +154,7 @@ static gs_status check_jobs(void) {
     GS_TRY(check_job_of(&job, 2, two, 0.75, 1));
     GS_TRY(check_job_of(&job, 3, three, 0.9, 2.5));
     GS_TRY(check_job_of(&critical, 3, three, 1.3, 5));
-    /* Two rows for the same money; and an hour that is worth what it costs, no more. A step takes an hour or one and a
-     * half, so that all of it is exact, in whatever order. */
+    /* Two rows for the same money; and an hour worth exactly its price. Steps of 1 or 1.5 hours make all sums exact. */
     static const lab_row same[] = {{1, 32, 3600}, {2, 64, 3600}}, even[] = {{1, 32, 3600}, {2, 64, 5400}};
     const lab_job step = {32, 1e30, 1};
     GS_TRY(check_job_of(&step, 2, same, 2, 1));
@@ -167,27 +163,20 @@ static gs_status check_jobs(void) {
     return GS_OK;
 }
 
-const char *const lab_may_call[] = {"store_set",
-                                    "store_get",
-                                    "gs_chunk_of",
-                                    "gs_chunk_range",
-                                    "gs_sync_round",
-                                    "gs_sync_send",
-                                    "gs_sync_recv",
-                                    "gs_sync_recv_to",
-                                    "gs_sync_recv_add",
-                                    "gs_fail",
-                                    "gs_context",
-                                    "gs_shard_of",
-                                    NULL};
+// clang-format off
+const char *const lab_may_call[] = {
+    "store_set", "store_get", "gs_chunk_of", "gs_chunk_range", "gs_sync_round", "gs_sync_send", "gs_sync_recv",
+    "gs_sync_recv_to", "gs_sync_recv_add", "gs_fail", "gs_context", "gs_shard_of", NULL};
+// clang-format on
 
 const lab_task lab_tasks[] = {
     {"20.1", "rendezvous: who tells whom which address", 2, check_rendezvous,
-     "count the processes of the machines before this one. Who waits for what, and who sets it, and when?"},
+     "count the processes of the machines before this one. Who waits for which key, and who sets it, and "
+     "when?"},
     {"20.2", "a sum inside of hosts, and between them", 3, check_sum,
-     "draw 2 hosts of 2 ranks, and 4 chunks: who has the sum of what after each of the four calls?"},
+     "draw 2 hosts of 2 ranks, and 4 chunks: which rank holds which sum after each of the four calls?"},
     {"20.3", "how long it takes, in one ring and in two", 2, check_times,
      "in each round all wait for the slowest message. How many rounds are there, and how large is a chunk?"},
-    {"20.4", "hours and money", 3, check_jobs, "one function after the other."},
+    {"20.4", "hours and money", 3, check_jobs, "write one function at a time."},
     {0},
 };

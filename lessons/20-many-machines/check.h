@@ -1,4 +1,4 @@
-/* Lab 20: what its checks share. */
+/* What the checks of lab 20 share. */
 #pragma once
 
 #include "tasks.h"

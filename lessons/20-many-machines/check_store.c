@@ -1,5 +1,5 @@
-/* 20.1: a store, and each process of a run as a thread. When all that have not returned wait, nobody will ever set what
- * they wait for: that is known at once, and not after some seconds. */
+/* 20.1: a store, with each process of a run as a thread. When all that have not returned wait, no key will ever be set:
+ * the store reports this at once. */
 #include "check.h"
 
 #include <pthread.h>
@@ -16,9 +16,9 @@ static struct {
     pthread_mutex_t lock;
     pthread_cond_t changed;
     int keys, returned, all;
-    const char *awaited[LAB_RANKS]; /* the keys that processes wait for; NULL: a free place */
-    bool stuck, set_fails, has_all; /* has_all: other processes have set whatever is asked for */
-    int gets, get_fails; /* where this is not 0: call number get_fails fails, and no other one waits */
+    const char *awaited[LAB_RANKS]; /* the keys that processes wait for; NULL: unused */
+    bool stuck, set_fails, has_all; /* has_all: other processes have set every key */
+    int gets, get_fails;            /* unless 0: call number get_fails fails, and no other call waits */
     char key[KEYS][LAB_ADDRESS], text[KEYS][LAB_ADDRESS];
 } store = {.lock = PTHREAD_MUTEX_INITIALIZER, .changed = PTHREAD_COND_INITIALIZER};
 
@@ -28,7 +28,7 @@ static int find(const char *key) {
     return -1;
 }
 
-/* Who waits for a key that is there by now is about to wake up, and may set others. */
+/* A process whose key was set meanwhile is about to wake up, and may set others. */
 static void look_if_stuck(void) {
     int waiting = 0;
     for (int i = 0; i < LAB_RANKS; i++) waiting += store.awaited[i] && find(store.awaited[i]) < 0;
@@ -65,7 +65,7 @@ gs_status store_get(const char *key, char text[LAB_ADDRESS]) {
         snprintf(store.key[at], LAB_ADDRESS, "%s", key);
         snprintf(store.text[at], LAB_ADDRESS, "10.1.0.%d:2000", at);
     }
-    while (store.awaited[place]) place++; /* one for each process: there is one */
+    while (store.awaited[place]) place++; /* each process has one */
     store.awaited[place] = key;
     while (at < 0 && !store.stuck) {
         look_if_stuck();
@@ -77,7 +77,7 @@ gs_status store_get(const char *key, char text[LAB_ADDRESS]) {
     pthread_mutex_unlock(&store.lock);
     return at >= 0
                ? GS_OK
-               : gs_fail(GS_E_PEER, "it waits for the key \"%s\", and all others wait or have returned", key);
+               : gs_fail(GS_E_PEER, "it waits for the key \"%s\", but all others wait or have returned", key);
 }
 
 /* ---- a run ---- */
@@ -85,8 +85,7 @@ gs_status store_get(const char *key, char text[LAB_ADDRESS]) {
 static const char *text_of(const run *r) {
     static char text[80];
     *text = '\0';
-    for (int n = 0; n < r->nodes; n++)
-        snprintf(text + strlen(text), sizeof text - strlen(text), "%s%d", n ? ", " : "", r->ranks_of[n]);
+    for (int n = 0; n < r->nodes; n++) lab_append(text, sizeof text, "%s%d", n ? ", " : "", r->ranks_of[n]);
     return text;
 }
 
@@ -133,7 +132,7 @@ static gs_status check_run(run *r) {
     return lab_run_ranks(r->all, process, r);
 }
 
-/* The first of two processes is told that the store is gone: by store_set, or by its n-th store_get. */
+/* The store fails for the first of two processes: in store_set, or in its n-th store_get. */
 static gs_status check_failure(bool of_set, int get) {
     static const int two[] = {1, 1};
     char peer[2][LAB_ADDRESS] = {{0}};
@@ -147,7 +146,7 @@ static gs_status check_failure(bool of_set, int get) {
     const bool passed_on = status != GS_OK && strstr(gs_message(), "cannot be reached");
     store.set_fails = false;
     store.get_fails = 0;
-    if (!of_set && store.gets < get) return GS_OK; /* its own address it need not get */
+    if (!of_set && store.gets < get) return GS_OK; /* it need not get its own address */
     LAB_CHECK_HINT(passed_on,
                    "look at what each call returns, and return it if it is no GS_OK (GS_TRY does).",
                    "processes on the machines: 1, 1. %s fails: expected its failure, got %s", name,
@@ -155,7 +154,7 @@ static gs_status check_failure(bool of_set, int get) {
     return GS_OK;
 }
 
-/* One process of more than are started here; the others have set their addresses. */
+/* One process of a large run; the others have set their addresses. */
 static gs_status check_many(void) {
     enum { ALL = 40, NODE = 2, LOCAL = 12, RANK = 10 + 5 + LOCAL };
     static const int ranks_of[] = {10, 5, 20, 5};
@@ -167,19 +166,15 @@ static gs_status check_many(void) {
     store.has_all = true;
     const gs_status status = lab_rendezvous(4, ranks_of, NODE, LOCAL, "10.0.0.1:2000", &rank, peer);
     store.has_all = false;
-    GS_TRY(
-        gs_context(status, "processes on the machines: 10, 5, 20, 5. Number %d of machine %d", LOCAL, NODE));
-    LAB_CHECK(rank == RANK, "processes on the machines: 10, 5, 20, 5. Expected rank %d, got %d", RANK, rank);
-    LAB_CHECK(
-        strncmp(peer[RANK], "10.0.0.1:2000", LAB_ADDRESS) == 0,
-        "processes on the machines: 10, 5, 20, 5. peer[%d] of rank %d: expected 10.0.0.1:2000, got %.63s",
-        RANK, RANK, peer[RANK]);
+#define MACHINES "processes on the machines: 10, 5, 20, 5. "
+    GS_TRY(gs_context(status, MACHINES "Number %d of machine %d", LOCAL, NODE));
+    LAB_CHECK(rank == RANK, MACHINES "Expected rank %d, got %d", RANK, rank);
+    LAB_CHECK(strncmp(peer[RANK], "10.0.0.1:2000", LAB_ADDRESS) == 0,
+              MACHINES "peer[%d] of rank %d: expected 10.0.0.1:2000, got %.63s", RANK, RANK, peer[RANK]);
     for (int p = 0; p < ALL; p++)
         for (int q = 0; q < p; q++)
-            LAB_CHECK_HINT(
-                strncmp(peer[p], peer[q], LAB_ADDRESS) != 0, "has each rank a key of its own?",
-                "processes on the machines: 10, 5, 20, 5. Ranks %d and %d have the same address, %.63s", q, p,
-                peer[p]);
+            LAB_CHECK_HINT(strncmp(peer[p], peer[q], LAB_ADDRESS) != 0, "does each rank have its own key?",
+                           MACHINES "Ranks %d and %d have the same address, %.63s", q, p, peer[p]);
     return GS_OK;
 }
 

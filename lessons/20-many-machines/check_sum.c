@@ -1,4 +1,4 @@
-/* 20.2: sums, rounds, and the bytes that go from host to host. */
+/* 20.2: checks sums, rounds, and bytes between hosts. */
 #include "check.h"
 
 #include <stdlib.h>
@@ -8,7 +8,7 @@ typedef struct sum_case {
     size_t count;
 } sum_case;
 
-/* What a rank has sent: floats to other hosts; messages in this round, and the most in any. */
+/* What a rank has sent: floats to other hosts, messages in this round, and the most in any round. */
 typedef struct watch {
     int each, round;
     size_t floats, in_round, most;
@@ -22,7 +22,7 @@ static void see(void *context, const gs_sync_message *m) {
     if (m->from / w->each != m->to / w->each) w->floats += m->count;
 }
 
-static int each_now; /* of the case that is checked */
+static int each_now; /* of the current case */
 
 static gs_status run_theirs(gs_sync *s, float *data, size_t count) {
     return hierarchical_sum(s, each_now, data, count);
@@ -30,7 +30,7 @@ static gs_status run_theirs(gs_sync *s, float *data, size_t count) {
 
 static const gs_sync_scheme theirs = {.name = "hierarchical", .what = "yours", .sum = run_theirs};
 
-/* Whole and small: every order of additions gives the same sum. */
+/* Whole and small, so that every order of additions gives the same sum. */
 static float value(int rank, size_t i) {
     return (float)lab_pick(VALUES_ROW + (unsigned)rank, i, 2000) - 1000;
 }
@@ -46,9 +46,11 @@ static gs_status check_data(const gs_comm *c, const sum_case *k, const float *da
     return GS_OK;
 }
 
-/* Each chunk may be one float larger than a part of its size. */
+/* Each chunk may be one float larger than an equal part. */
 static gs_status check_traffic(gs_comm *c, const sum_case *k, size_t rounds, size_t messages,
                                const watch *w) {
+    char text[60];
+    snprintf(text, sizeof text, "%d host%s of %d", k->hosts, gs_s((unsigned)k->hosts), k->each);
     const size_t most_rounds = 2 * ((size_t)k->each - 1) + 2 * ((size_t)k->hosts - 1);
     const float H = (float)k->hosts, most = 2 * (H - 1) * ((float)k->count / H + (float)k->each);
     float of_host[LAB_RANKS] = {0};
@@ -57,22 +59,18 @@ static gs_status check_traffic(gs_comm *c, const sum_case *k, size_t rounds, siz
     GS_TRY(gs_comm_all_reduce(c, of_host, (size_t)k->hosts, GS_F32, GS_SUM));
     for (int h = 1; h < k->hosts; h++)
         if (of_host[h] > of_host[worst]) worst = h;
+    LAB_CHECK_HINT(messages <= rounds, "gs_sync_round begins a round; the group functions call it.",
+                   "%s: a rank sends at most one message in a round, but sent %zu in %zu round%s", text,
+                   messages, rounds, gs_s((unsigned)rounds));
+    LAB_CHECK_HINT(w->most <= 1, "call gs_sync_round before each message, not once before all of them.",
+                   "%s: a rank sends at most one message in a round, but sent %zu", text, w->most);
+    LAB_CHECK_HINT(rounds <= most_rounds, "which rounds can two groups share?",
+                   "%s: at most %zu rounds, got %zu", text, most_rounds, rounds);
     LAB_CHECK_HINT(
-        messages <= rounds, "gs_sync_round begins a round; the group functions call it.",
-        "%d host%s of %d: a rank sends one message in a round at most, and sends %zu in %zu round%s",
-        k->hosts, gs_s((unsigned)k->hosts), k->each, messages, rounds, gs_s((unsigned)rounds));
-    LAB_CHECK_HINT(w->most <= 1, "gs_sync_round comes before each message, and not before all of them.",
-                   "%d host%s of %d: a rank sends one message in a round at most, and sends %zu in one",
-                   k->hosts, gs_s((unsigned)k->hosts), k->each, w->most);
-    LAB_CHECK_HINT(rounds <= most_rounds, "which rounds can two groups not share?",
-                   "%d host%s of %d: at most %zu rounds, got %zu", k->hosts, gs_s((unsigned)k->hosts),
-                   k->each, most_rounds, rounds);
-    LAB_CHECK_HINT(
-        of_host[worst] <= most, "how much of the array is left for a rank when its host has summed inside?",
-        "%d hosts of %d, %zu floats: each host may send out %.0f floats (and at most one more for each "
-        "message), and host %d sends %.0f",
-        k->hosts, k->each, k->count, (double)(2 * (H - 1) * (float)k->count / H), worst,
-        (double)of_host[worst]);
+        of_host[worst] <= most, "how much of the array must a rank still sum when its host has summed?",
+        "%s, %zu floats: each host may send out %.0f floats (and one more per message), but host "
+        "%d sends %.0f",
+        text, k->count, (double)(2 * (H - 1) * (float)k->count / H), worst, (double)of_host[worst]);
     return GS_OK;
 }
 
@@ -90,8 +88,7 @@ static gs_status run_case(gs_comm *c, void *context) {
         status = gs_sync_run(s, data, k->count);
         if (status != GS_OK)
             status = gs_context(status, "%d hosts of %d, %zu floats", k->hosts, k->each, k->count);
-        if (status == GS_OK)
-            status = lab_meet(c); /* so that the first rank with a wrong sum is the one that tells */
+        if (status == GS_OK) status = lab_meet(c); /* the first rank with a wrong sum reports it */
         if (status == GS_OK) status = check_data(c, k, data);
         if (status == GS_OK) status = lab_meet(c);
         if (status == GS_OK) status = check_traffic(c, k, s->counted.rounds, s->counted.messages, &w);
@@ -110,7 +107,7 @@ gs_status check_sum(void) {
     static const sum_case few[] = {{2, 1, 4},  {1, 2, 4},   {2, 2, 8},   {2, 2, 9},   {3, 2, 12},
                                    {2, 3, 31}, {4, 2, 100}, {2, 4, 100}, {3, 4, 500}, {2, 4, 3}};
     for (size_t i = 0; i < sizeof few / sizeof *few; i++) GS_TRY(check_case(few[i]));
-    sum_case two = {2, 2, 8}; /* four rounds, of a message sent and one received */
+    sum_case two = {2, 2, 8}; /* four rounds with one message sent and one received */
     each_now = two.each;
     for (int works = 0; works < 8; works++) GS_TRY(lab_run_broken(4, works, run_case, &two));
     for (size_t i = 0; i < 6; i++) {

@@ -1,7 +1,7 @@
 #!/bin/sh
-# The figures of this lesson, from runs on this machine, in a minute or two. sh figures.sh [meet] [schemes] [cost]
-# [curves]: only these. $GRADSUM: the program, if it is not build/gradsum. The scheme "hierarchical" is that of the
-# solution, where there is one, else of your lab.c; or, with LAB=FILE, of that file.
+# figures.sh [meet] [schemes] [cost] [curves]: makes all figures of this folder again, in a minute or two, or the named
+# ones. $GRADSUM: the program, if it is not build/gradsum. The scheme "hierarchical" is the solution's if there is one,
+# otherwise your lab.c's; LAB=FILE: that file's.
 cd "$(dirname "$0")/../.." || exit 1
 gradsum=${GRADSUM:-build/gradsum} here=lessons/20-many-machines
 work=$(mktemp -d) || exit 1
@@ -10,7 +10,7 @@ words=$*
 wanted() { [ -z "$words" ] || echo " $words " | grep -q " $1 "; }
 export GRADSUM_SECRET=a-secret-of-lesson-20
 
-# 1. two machines that are one: they meet, and one that never comes
+# 1. one machine plays two: they meet, and a third never comes
 train="train --model mlp --threads 1 --exact --epochs 1"
 wanted meet && {
     meet="--nodes 2 --meet tcp://127.0.0.1:29420"
@@ -88,18 +88,14 @@ wanted cost && {
 } > "$here/figure-cost.txt"
 
 wanted curves || exit 0
-command -v gnuplot > /dev/null || { echo "figures.sh: no gnuplot (Debian: gnuplot-nox), so no curve"; exit 0; }
-gnuplot << PLOT
-set terminal svg size 640,400 font "sans-serif,13" background "white"
-set output "$here/figure-cost.svg"
-set grid lc rgb "#dddddd"
-set logscale x
-set xlabel "hours"
-set ylabel "money"
-set yrange [0:3500]
-set key top right
-plot "$here/figure-cost.txt" using 4:5 with linespoints lc rgb "#0072B2" lw 2 pt 7 ps 0.6 \
-         title "every batch is as good", \
-     "" using 6:7 with linespoints lc rgb "#D55E00" lw 2 pt 5 ps 0.6 title "critical batch of 16,384", \
-     "" using 6:7:(\$1 >= 256 ? sprintf("%d", \$1) : "") with labels offset 3,0 notitle
-PLOT
+awk -f lessons/curves.awk > "$here/figure-cost.svg" << END
+set x hours
+set y money
+set x_log 1
+set y_min 0
+set y_max 3500
+= both every batch is as good
+from $here/figure-cost.txt 4 5
+= both critical batch of 16,384, with its workers
+$(awk '$1 ~ /^[0-9]/ { print $6, $7, ($1 >= 256 ? "=" $1 : "") }' "$here/figure-cost.txt")
+END

@@ -1,5 +1,5 @@
-/* Lab 20, as given: --sync hierarchical is 20.2, for LAB_EACH ranks on each host (8; the environment may say another
- * number). If they do not come out even, all are one host. */
+/* Lab 20, as given: --sync hierarchical is 20.2, with 8 ranks on each host, or LAB_EACH (an environment variable). If
+ * that does not divide the ranks, all are one host. */
 #include "tasks.h"
 
 #include <stdlib.h>
@@ -11,7 +11,7 @@ static gs_status sum(gs_sync *s, float *data, size_t count) {
 }
 
 static const gs_sync_scheme hierarchical = {
-    .name = "hierarchical", .what = "lab 20: inside of hosts, and between them", .sum = sum};
+    .name = "hierarchical", .what = "lab 20: inside hosts, and between them", .sum = sum};
 
 void lab_install(void) {
     gs_sync_replace("hierarchical", &hierarchical);

@@ -15,14 +15,14 @@ gs_status lab_rendezvous(int nodes, const int *ranks_of, int node, int local, co
 gs_status hierarchical_sum(gs_sync *s, int each, float *data, size_t count) {
     int inside[LAB_GROUP], across[LAB_GROUP];
     const int hosts = s->comm->size / each, host = s->comm->rank / each, local = s->comm->rank % each;
-    /* task 20.2: two groups: those of this host, and one of each host. Who sums what with whom, and in which order? */
+    /* task 20.2: two groups: the ranks of this host, and one of each host. Who sums what with whom, in which order? */
     (void)inside, (void)across, (void)hosts, (void)host, (void)local, (void)data, (void)count;
     return lab_blank("20.2");
     /* end of task 20.2 */
 }
 
 double lab_flat_time(const lab_cluster *c, double bytes) {
-    /* task 20.3: how many rounds? Which link is the slowest, if there are several hosts, and if there is one? */
+    /* task 20.3: how many rounds? Which link is the slowest, with several hosts and with one? */
     (void)c, (void)bytes;
     lab_blank("20.3");
     return 0;
@@ -30,7 +30,7 @@ double lab_flat_time(const lab_cluster *c, double bytes) {
 }
 
 double lab_hierarchical_time(const lab_cluster *c, double bytes) {
-    /* task 20.3: what is a chunk inside, and between? Who else uses the line meanwhile? */
+    /* task 20.3: how large is a chunk inside, and between? Who else uses the line at the same time? */
     (void)c, (void)bytes;
     lab_blank("20.3 (lab_hierarchical_time)");
     return 0;
@@ -46,7 +46,7 @@ double lab_hours(const lab_job *j, const lab_row *row) {
 }
 
 int lab_in_time(const lab_job *j, int rows, const lab_row *row, double deadline) {
-    /* task 20.4: among those in time, the least money. */
+    /* task 20.4: among the rows in time, the least money. */
     (void)j, (void)rows, (void)row, (void)deadline;
     lab_blank("20.4 (lab_in_time)");
     return 0;
@@ -54,7 +54,7 @@ int lab_in_time(const lab_job *j, int rows, const lab_row *row, double deadline)
 }
 
 int lab_best(const lab_job *j, int rows, const lab_row *row, double worth) {
-    /* task 20.4: what does the next doubling save, and what does it cost in addition? */
+    /* task 20.4: what does the next doubling save, and what more does it cost? */
     (void)j, (void)rows, (void)row, (void)worth;
     lab_blank("20.4 (lab_best)");
     return 0;

@@ -1,17 +1,9 @@
 /* How the calls of lab 20 travel. */
 #include "tasks.h"
 
-#include <string.h>
-
 #include "remote/remote.h"
 
 enum { RENDEZVOUS, SUM, FLAT_TIME, HIERARCHICAL_TIME, HOURS, IN_TIME, BEST, STORE_SET, STORE_GET };
-
-static void pass_text(lab_wire *w, const char **text) {
-    size_t size = lab_is_request(w) && *text ? strlen(*text) + 1 : 0;
-    lab_value(w, &size, sizeof size);
-    LAB_IN(w, *text, size);
-}
 
 typedef struct rendezvous_call {
     int nodes;
@@ -24,12 +16,9 @@ typedef struct rendezvous_call {
 
 static void pass_rendezvous(lab_wire *w, void *arguments) {
     rendezvous_call *a = arguments;
-    LAB_VALUE(w, a->nodes);
-    LAB_VALUE(w, a->node);
-    LAB_VALUE(w, a->local);
-    LAB_VALUE(w, a->all);
+    LAB_VALUES(w, a->nodes, a->node, a->local, a->all);
     LAB_IN(w, a->ranks_of, (size_t)a->nodes);
-    pass_text(w, &a->address);
+    lab_pass_text(w, &a->address);
     LAB_INOUT(w, a->peer, (size_t)a->all * LAB_ADDRESS);
     LAB_RESULT(w, a->rank);
     lab_status(w, &a->status);
@@ -43,8 +32,8 @@ typedef struct store_call {
 
 static void pass_store(lab_wire *w, void *arguments) {
     store_call *a = arguments;
-    pass_text(w, &a->key);
-    pass_text(w, &a->text);
+    lab_pass_text(w, &a->key);
+    lab_pass_text(w, &a->text);
     LAB_INOUT(w, a->got, LAB_ADDRESS);
     lab_status(w, &a->status);
 }
@@ -60,8 +49,7 @@ typedef struct sum_call {
 static void pass_sum(lab_wire *w, void *arguments) {
     sum_call *a = arguments;
     lab_pass_sync(w, &a->s);
-    LAB_VALUE(w, a->each);
-    LAB_VALUE(w, a->count);
+    LAB_VALUES(w, a->each, a->count);
     LAB_INOUT(w, a->data, a->count);
     lab_status(w, &a->status);
 }
@@ -73,11 +61,7 @@ typedef struct time_call {
 
 static void pass_time(lab_wire *w, void *arguments) {
     time_call *a = arguments;
-    LAB_VALUE(w, a->c.hosts);
-    LAB_VALUE(w, a->c.each);
-    LAB_VALUE(w, a->c.inside);
-    LAB_VALUE(w, a->c.between);
-    LAB_VALUE(w, a->bytes);
+    LAB_VALUES(w, a->c.hosts, a->c.each, a->c.inside, a->c.between, a->bytes);
     LAB_RESULT(w, a->seconds);
 }
 
@@ -91,10 +75,7 @@ typedef struct job_call {
 
 static void pass_job(lab_wire *w, void *arguments) {
     job_call *a = arguments;
-    LAB_VALUE(w, a->job.samples);
-    LAB_VALUE(w, a->job.critical);
-    LAB_VALUE(w, a->job.price);
-    LAB_VALUE(w, a->rows);
+    LAB_VALUES(w, a->job.samples, a->job.critical, a->job.price, a->rows);
     LAB_IN(w, a->row, (size_t)a->rows);
     LAB_VALUE(w, a->limit);
     LAB_RESULT(w, a->hours);
@@ -103,53 +84,24 @@ static void pass_job(lab_wire *w, void *arguments) {
 
 #ifdef LAB_HAND_IN
 
-static void call_rendezvous(void *arguments) {
-    rendezvous_call *a = arguments;
-    a->status = lab_rendezvous(a->nodes, a->ranks_of, a->node, a->local, a->address, &a->rank,
-                               (char(*)[LAB_ADDRESS])a->peer);
-}
+LAB_CALLER(call_rendezvous, rendezvous_call,
+           a->status = lab_rendezvous(a->nodes, a->ranks_of, a->node, a->local, a->address, &a->rank,
+                                      (char (*)[LAB_ADDRESS])a->peer))
 
 gs_status store_set(const char *key, const char *text) {
-    store_call a = {.key = key, .text = text};
-    lab_remote(STORE_SET, &a);
-    return a.status;
+    LAB_ASK(STORE_SET, store_call, status, .key = key, .text = text);
 }
 
 gs_status store_get(const char *key, char text[LAB_ADDRESS]) {
-    store_call a = {.key = key, .got = text};
-    lab_remote(STORE_GET, &a);
-    return a.status;
+    LAB_ASK(STORE_GET, store_call, status, .key = key, .got = text);
 }
 
-static void call_sum(void *arguments) {
-    sum_call *a = arguments;
-    a->status = hierarchical_sum(a->s, a->each, a->data, a->count);
-}
-
-static void call_flat(void *arguments) {
-    time_call *a = arguments;
-    a->seconds = lab_flat_time(&a->c, a->bytes);
-}
-
-static void call_hierarchical(void *arguments) {
-    time_call *a = arguments;
-    a->seconds = lab_hierarchical_time(&a->c, a->bytes);
-}
-
-static void call_hours(void *arguments) {
-    job_call *a = arguments;
-    a->hours = lab_hours(&a->job, a->row);
-}
-
-static void call_in_time(void *arguments) {
-    job_call *a = arguments;
-    a->found = lab_in_time(&a->job, a->rows, a->row, a->limit);
-}
-
-static void call_best(void *arguments) {
-    job_call *a = arguments;
-    a->found = lab_best(&a->job, a->rows, a->row, a->limit);
-}
+LAB_CALLER(call_sum, sum_call, a->status = hierarchical_sum(a->s, a->each, a->data, a->count))
+LAB_CALLER(call_flat, time_call, a->seconds = lab_flat_time(&a->c, a->bytes))
+LAB_CALLER(call_hierarchical, time_call, a->seconds = lab_hierarchical_time(&a->c, a->bytes))
+LAB_CALLER(call_hours, job_call, a->hours = lab_hours(&a->job, a->row))
+LAB_CALLER(call_in_time, job_call, a->found = lab_in_time(&a->job, a->rows, a->row, a->limit))
+LAB_CALLER(call_best, job_call, a->found = lab_best(&a->job, a->rows, a->row, a->limit))
 
 #else
 
@@ -162,52 +114,35 @@ gs_status lab_rendezvous(int nodes, const int *ranks_of, int node, int local, co
     return a.status;
 }
 
-static void call_set(void *arguments) {
-    store_call *a = arguments;
-    a->status = a->key && a->text ? store_set(a->key, a->text)
-                                  : gs_fail(GS_E_USAGE, "store_set: the key or the text is NULL");
-}
-
-static void call_get(void *arguments) {
-    store_call *a = arguments;
-    a->status = a->key && a->got ? store_get(a->key, a->got)
-                                 : gs_fail(GS_E_USAGE, "store_get: the key or the text is NULL");
-}
+LAB_CALLER(call_set, store_call,
+           a->status = a->key && a->text ? store_set(a->key, a->text)
+                                         : gs_fail(GS_E_USAGE, "store_set: the key or the text is NULL"))
+LAB_CALLER(call_get, store_call,
+           a->status = a->key && a->got ? store_get(a->key, a->got)
+                                        : gs_fail(GS_E_USAGE, "store_get: the key or the text is NULL"))
 
 gs_status hierarchical_sum(gs_sync *s, int each, float *data, size_t count) {
-    sum_call a = {s, each, data, count, GS_OK};
-    lab_remote(SUM, &a);
-    return a.status;
+    LAB_ASK(SUM, sum_call, status, s, each, data, count, GS_OK);
 }
 
 double lab_flat_time(const lab_cluster *c, double bytes) {
-    time_call a = {*c, bytes, 0};
-    lab_remote(FLAT_TIME, &a);
-    return a.seconds;
+    LAB_ASK(FLAT_TIME, time_call, seconds, *c, bytes, 0);
 }
 
 double lab_hierarchical_time(const lab_cluster *c, double bytes) {
-    time_call a = {*c, bytes, 0};
-    lab_remote(HIERARCHICAL_TIME, &a);
-    return a.seconds;
+    LAB_ASK(HIERARCHICAL_TIME, time_call, seconds, *c, bytes, 0);
 }
 
 double lab_hours(const lab_job *j, const lab_row *row) {
-    job_call a = {.job = *j, .rows = 1, .row = row};
-    lab_remote(HOURS, &a);
-    return a.hours;
+    LAB_ASK(HOURS, job_call, hours, .job = *j, .rows = 1, .row = row);
 }
 
 int lab_in_time(const lab_job *j, int rows, const lab_row *row, double deadline) {
-    job_call a = {.job = *j, .rows = rows, .row = row, .limit = deadline};
-    lab_remote(IN_TIME, &a);
-    return a.found;
+    LAB_ASK(IN_TIME, job_call, found, .job = *j, .rows = rows, .row = row, .limit = deadline);
 }
 
 int lab_best(const lab_job *j, int rows, const lab_row *row, double worth) {
-    job_call a = {.job = *j, .rows = rows, .row = row, .limit = worth};
-    lab_remote(BEST, &a);
-    return a.found;
+    LAB_ASK(BEST, job_call, found, .job = *j, .rows = rows, .row = row, .limit = worth);
 }
 #endif
 

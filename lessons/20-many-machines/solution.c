@@ -25,7 +25,7 @@ gs_status lab_rendezvous(int nodes, const int *ranks_of, int node, int local, co
 gs_status hierarchical_sum(gs_sync *s, int each, float *data, size_t count) {
     int inside[LAB_GROUP], across[LAB_GROUP];
     const int hosts = s->comm->size / each, host = s->comm->rank / each, local = s->comm->rank % each;
-    /* task 20.2: two groups: those of this host, and one of each host. Who sums what with whom, and in which order? */
+    /* task 20.2: two groups: the ranks of this host, and one of each host. Who sums what with whom, in which order? */
     for (int i = 0; i < each; i++) inside[i] = host * each + i;
     for (int h = 0; h < hosts; h++) across[h] = h * each + local;
     const gs_chunk all = {0, count}, mine = group_piece(all, each, local);
@@ -37,7 +37,7 @@ gs_status hierarchical_sum(gs_sync *s, int each, float *data, size_t count) {
 }
 
 double lab_flat_time(const lab_cluster *c, double bytes) {
-    /* task 20.3: how many rounds? Which link is the slowest, if there are several hosts, and if there is one? */
+    /* task 20.3: how many rounds? Which link is the slowest, with several hosts and with one? */
     const int ranks = c->hosts * c->each;
     const double chunk = bytes / ranks, in = c->inside.latency + chunk / c->inside.bandwidth,
                  out = c->between.latency + chunk / c->between.bandwidth;
@@ -47,7 +47,7 @@ double lab_flat_time(const lab_cluster *c, double bytes) {
 }
 
 double lab_hierarchical_time(const lab_cluster *c, double bytes) {
-    /* task 20.3: what is a chunk inside, and between? Who else uses the line meanwhile? */
+    /* task 20.3: how large is a chunk inside, and between? Who else uses the line at the same time? */
     const double inside = c->inside.latency + bytes / c->each / c->inside.bandwidth,
                  between = c->between.latency + bytes / c->hosts / c->between.bandwidth;
     return 2 * (c->each - 1) * inside + 2 * (c->hosts - 1) * between;
@@ -61,7 +61,7 @@ double lab_hours(const lab_job *j, const lab_row *row) {
 }
 
 int lab_in_time(const lab_job *j, int rows, const lab_row *row, double deadline) {
-    /* task 20.4: among those in time, the least money. */
+    /* task 20.4: among the rows in time, the least money. */
     int best = -1;
     double least = INFINITY;
     for (int i = 0; i < rows; i++) {
@@ -75,7 +75,7 @@ int lab_in_time(const lab_job *j, int rows, const lab_row *row, double deadline)
 }
 
 int lab_best(const lab_job *j, int rows, const lab_row *row, double worth) {
-    /* task 20.4: what does the next doubling save, and what does it cost in addition? */
+    /* task 20.4: what does the next doubling save, and what more does it cost? */
     int at = 0;
     while (at + 1 < rows) {
         const double now = lab_hours(j, &row[at]), then = lab_hours(j, &row[at + 1]),

@@ -1,4 +1,4 @@
-/* 21.2, 21.4 and 21.5. Files, waits and snapshot ids are drawn, and 21.4 sees every group of up to four ranks. */
+/* 21.2, 21.4 and 21.5, with drawn files, waits and snapshot ids. 21.4 checks every group of up to four ranks. */
 #include "check.h"
 
 #include <inttypes.h>
@@ -18,10 +18,10 @@ typedef struct files {
 } files;
 
 typedef enum damage { NONE, CHANGED, SHORTER, EMPTY, NO_MANIFEST, MISSING } damage;
-static const char *const damage_names[] = {"",        "one byte changed",   "the last byte missing",
-                                           "no byte", "not yet a manifest", "one missing"};
+static const char *const damage_names[] = {"no damage", "one byte changed", "the last byte missing",
+                                           "no byte",   "no manifest yet",  "no file"};
 
-/* All parts of a checkpoint, part `which` with this damage. Those before keep their places. */
+/* Adds all parts of a checkpoint, with this damage to part `which`. */
 static void add(files *f, uint64_t step, int of, damage d, int which) {
     for (int part = 0; part < of; part++) {
         if (d == MISSING && part == which) continue;
@@ -51,22 +51,19 @@ static gs_status check_files(files *f, size_t i, const char *what) {
     return GS_OK;
 }
 
+static files f; /* too large for the stack */
+
 static gs_status check_damage(size_t i, damage d, int parts) {
-    static files f;
     char what[200];
     f = (files){0};
     add(&f, 10, parts, NONE, -1);
     add(&f, 20, parts, d, parts - 1);
     snprintf(what, sizeof what, "steps 10 and 20, each of %d part%s; of step 20 the last part has %s", parts,
-             gs_s((unsigned)parts),
-             d == NONE      ? "no damage"
-             : d == MISSING ? "no file"
-                            : damage_names[d]);
+             gs_s((unsigned)parts), damage_names[d]);
     return check_files(&f, i, what);
 }
 
 static gs_status check_files_drawn(size_t i) {
-    static files f;
     char what[400] = "";
     f = (files){0};
     const size_t count = 1 + lab_pick(FILES_ROW, 20 * i, 6);
@@ -77,44 +74,36 @@ static gs_status check_files_drawn(size_t i) {
             lab_pick(DAMAGE_ROW, draw, 3) == 0 ? NONE : (damage)lab_pick(DAMAGE_ROW, draw + 1, MISSING + 1);
         const uint64_t step = 10 * (1 + k);
         add(&f, step, of, d, (int)lab_pick(FILES_ROW, draw + 2, (size_t)of));
-        snprintf(what + strlen(what), sizeof what - strlen(what), "%sstep %" PRIu64 " of %d part%s%s%s",
-                 k ? "; " : "", step, of, gs_s((unsigned)of), d == NONE ? "" : ", ", damage_names[d]);
+        lab_append(what, sizeof what, "%sstep %" PRIu64 " of %d part%s, one with %s", k ? "; " : "", step, of,
+                   gs_s((unsigned)of), damage_names[d]);
     }
     return check_files(&f, i, what);
 }
 
 /* Step 20 was written by 3 processes, and by 2 after a restart: neither is whole, but together they have enough. */
 static gs_status check_two_runs(size_t i, bool second) {
-    static files f;
+    char what[200];
     f = (files){0};
     add(&f, 10, 3, NONE, -1);
     add(&f, 20, 3, MISSING, 1);
     add(&f, 20, 2, second ? NONE : MISSING, 0);
-    return check_files(
-        &f, i,
-        second ? "step 10 of 3 parts; step 20 of 3 parts, one missing, and again of 2 parts, whole"
-               : "step 10 of 3 parts; step 20 of 3 parts, one missing, and again of 2 parts, one "
-                 "missing");
-}
-
-/* A step that needs more than 32 bits. */
-static gs_status check_large_step(size_t i) {
-    static files f;
-    f = (files){0};
-    add(&f, 4000, 2, NONE, -1);
-    add(&f, LARGE_STEP, 2, NONE, -1);
-    return check_files(&f, i, "steps 4000 and 4294967306, each of 2 parts and whole");
+    snprintf(what, sizeof what,
+             "step 10 of 3 parts; step 20 of 3 parts, one missing, and again of 2 parts, %s",
+             second ? "whole" : "one missing");
+    return check_files(&f, i, what);
 }
 
 gs_status check_newest(void) {
-    static files none;
-    none = (files){0};
-    GS_TRY(check_files(&none, 0, "an empty folder"));
+    f = (files){0};
+    GS_TRY(check_files(&f, 0, "an empty folder"));
     for (int parts = 1; parts <= 3; parts++)
         for (int d = NONE; d <= MISSING; d++) GS_TRY(check_damage((size_t)(8 * parts + d), (damage)d, parts));
     GS_TRY(check_two_runs(40, false));
     GS_TRY(check_two_runs(41, true));
-    GS_TRY(check_large_step(42));
+    f = (files){0};
+    add(&f, 4000, 2, NONE, -1);
+    add(&f, LARGE_STEP, 2, NONE, -1);
+    GS_TRY(check_files(&f, 42, "steps 4000 and 4294967306, each of 2 parts and whole"));
     for (size_t i = 50; i < 110; i++) GS_TRY(check_files_drawn(i));
     return GS_OK;
 }
@@ -123,7 +112,6 @@ gs_status check_newest(void) {
 
 enum { RANKS = 8, MANY = 40 };
 
-/* By marking who was seen. */
 static int to_blame(int me, const int *waits_for, const double *seconds, double timeout) {
     bool seen[MANY] = {false};
     while (waits_for[me] >= 0 && seconds[me] >= timeout / 2) {
@@ -140,19 +128,16 @@ static gs_status check_suspect_of(int me, int ranks, const int *waits_for, const
     const int got = lab_suspect(me, ranks, waits_for, seconds, timeout);
     char text[300] = "";
     for (int r = 0; r < ranks; r++) {
-        const size_t at = strlen(text);
-        if (waits_for[r] < 0)
-            snprintf(text + at, sizeof text - at, "%srank %d for nobody", r ? ", " : "", r);
-        else
-            snprintf(text + at, sizeof text - at, "%srank %d for rank %d (%g s)", r ? ", " : "", r,
-                     waits_for[r], seconds[r]);
+        lab_append(text, sizeof text,
+                   waits_for[r] < 0 ? "%srank %d for none" : "%srank %d for rank %d (%g s)", r ? ", " : "", r,
+                   waits_for[r], seconds[r]);
     }
-    LAB_CHECK(got == wanted, "rank %d gives up after %g s. Who waits for whom: %s. Expected %d, got %d", me,
+    LAB_CHECK(got == wanted, "rank %d gives up after %g s. The ranks wait: %s. Expected %d, got %d", me,
               timeout, text, wanted, got);
     return GS_OK;
 }
 
-/* Every group: each rank waits for nobody or for another, for 2 s or 10 s; rank 0 for 10 s. */
+/* Every group: each rank waits for none or for another, for 2 s or 10 s; rank 0 for 10 s. */
 static gs_status check_all_groups(int ranks) {
     int groups = 1;
     for (int r = 1; r < ranks; r++) groups *= 2 * ranks;
@@ -170,8 +155,7 @@ static gs_status check_all_groups(int ranks) {
 }
 
 static gs_status check_suspect(void) {
-    for (int ranks = 2; ranks <= 3; ranks++) GS_TRY(check_all_groups(ranks));
-    GS_TRY(check_all_groups(4));
+    for (int ranks = 2; ranks <= 4; ranks++) GS_TRY(check_all_groups(ranks));
     for (size_t i = 0; i < 100; i++) {
         int waits_for[RANKS];
         double seconds[RANKS];
@@ -185,7 +169,7 @@ static gs_status check_suspect(void) {
         }
         GS_TRY(check_suspect_of(me, RANKS, waits_for, seconds, timeout));
     }
-    int next[MANY]; /* each for the next one; the last for nobody, then for the first */
+    int next[MANY]; /* each waits for the next; the last for none, then for the first */
     double ten[MANY];
     for (int r = 0; r < MANY; r++) next[r] = r + 1 < MANY ? r + 1 : -1, ten[r] = 10;
     GS_TRY(check_suspect_of(0, MANY, next, ten, 10));
@@ -195,10 +179,10 @@ static gs_status check_suspect(void) {
 
 /* ---- 21.5 ---- */
 
-/* What a process has kept: the states after these steps; 0: none. */
+/* The states that a process has kept: after these steps; 0: none. */
 typedef struct kept {
     uint64_t step[GS_SNAPSHOTS];
-    char state; /* which run its state is of: they should all be of 'a' */
+    char state; /* the state's run, 'a' unless it differs */
 } kept;
 
 static void deal(const kept *k, int size, gs_snapshot_id *all) {
@@ -216,18 +200,16 @@ static const char *text_of(const kept *k, int size) {
     static char text[400];
     *text = '\0';
     for (int r = 0; r < size; r++) {
-        const size_t at = strlen(text);
         if (k[r].step[0] + k[r].step[1] == 0)
-            snprintf(text + at, sizeof text - at, "%srank %d is new", r ? "; " : "", r);
+            lab_append(text, sizeof text, "%srank %d is new", r ? "; " : "", r);
         else
-            snprintf(text + at, sizeof text - at, "%srank %d has steps %" PRIu64 ", %" PRIu64 "%s",
-                     r ? "; " : "", r, k[r].step[0], k[r].step[1],
-                     k[r].state == 'a' ? "" : ", with other hashes");
+            lab_append(text, sizeof text, "%srank %d has steps %" PRIu64 ", %" PRIu64 "%s", r ? "; " : "", r,
+                       k[r].step[0], k[r].step[1], k[r].state == 'a' ? "" : ", with other hashes");
     }
     return text;
 }
 
-/* first -1: nobody has a state; differ: that is to be told. */
+/* first -1: no rank has a state; differ: GS_E_DIFFER is expected. */
 static gs_status check_agree_of(const kept *k, int size, uint64_t step, int first, bool differ) {
     gs_snapshot_id all[RANKS * GS_SNAPSHOTS];
     uint64_t its = 4711;
@@ -246,7 +228,7 @@ static gs_status check_agree_of(const kept *k, int size, uint64_t step, int firs
     return GS_OK;
 }
 
-/* Up to eight processes, of which some are one step ahead, and some are new. */
+/* Up to eight processes; some are one step ahead, and some are new. */
 static gs_status check_agree_drawn(size_t i) {
     kept k[RANKS] = {0};
     const int size = 1 + (int)lab_pick(CARDS_ROW, 50 * i, RANKS);
@@ -257,7 +239,7 @@ static gs_status check_agree_drawn(size_t i) {
         const size_t draw = 50 * i + 2 + 4 * (size_t)r;
         if (lab_pick(CARDS_ROW, draw, 3) == 0) continue;
         const uint64_t its = step + lab_pick(CARDS_ROW, draw + 1, 2);
-        const size_t newest = lab_pick(CARDS_ROW, draw + 2, 2); /* in either place */
+        const size_t newest = lab_pick(CARDS_ROW, draw + 2, 2);
         k[r].step[newest] = its;
         k[r].step[1 - newest] = its - 1;
         k[r].state = 'a';
@@ -289,31 +271,22 @@ static gs_status check_agree(void) {
     return GS_OK;
 }
 
-const char *const lab_may_call[] = {"disk_write",
-                                    "disk_sync",
-                                    "disk_rename",
-                                    "disk_remove",
-                                    "disk_sync_folder",
-                                    "gs_fail",
-                                    "gs_context",
-                                    "gs_snapshot_id_newest",
-                                    "gs_snapshot_id_of_step",
-                                    NULL};
+// clang-format off
+const char *const lab_may_call[] = {"disk_write", "disk_sync", "disk_rename", "disk_remove", "disk_sync_folder",
+    "gs_fail", "gs_context", "gs_snapshot_id_newest", "gs_snapshot_id_of_step", NULL};
+// clang-format on
 
 const lab_task lab_tasks[] = {
     {"21.1", "a checkpoint is there whole, or not at all", 3, check_save,
-     "write down what is in the disk's memory after each call, and what of it may be lost: bytes, names, or "
-     "names "
-     "without their bytes."},
+     "write down what is only in memory after each call, and what the disk may lose: bytes, names, or both."},
     {"21.2", "the newest checkpoint that is whole", 2, check_newest,
-     "a checkpoint counts when all `of` parts of it do. Which of the files are the same checkpoint?"},
+     "a checkpoint counts when all its `of` parts do. Which files belong to the same checkpoint?"},
     {"21.3", "what failures cost: rates, expected time, interval", 2, check_costs,
-     "one function after the other."},
+     "write one function at a time."},
     {"21.4", "whose fault is it?", 1, check_suspect,
-     "the rank that you wait for may wait itself. Draw arrows, and follow them: to whom, or around?"},
+     "the rank that you wait for may wait itself. Draw arrows and follow them: do they end, or go around?"},
     {"21.5", "from which step do the survivors go on?", 2, check_agree,
-     "who is new has no step at all. Of each survivor the last step counts, and of these the one that all "
-     "have; "
-     "then look whether it is the same state."},
+     "a new rank has no step. Take each survivor's last step, and of these the one that all have; then "
+     "compare the states."},
     {0},
 };

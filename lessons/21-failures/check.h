@@ -1,4 +1,4 @@
-/* Lab 21: what its checks share. */
+/* What the checks of lab 21 share. */
 #pragma once
 
 #include "tasks.h"

@@ -1,9 +1,8 @@
-/* 21.3: held against sums of its own, and against runs of src/predict/failures.c, drawn failure by failure. */
+/* 21.3: compares with sums, and with runs of src/predict/failures.c, drawn failure by failure. */
 #include "check.h"
 
 #include <math.h>
 #include <stdio.h>
-#include <string.h>
 
 /* ---- between two failures ---- */
 
@@ -12,12 +11,11 @@ static gs_status check_mtbf_of(size_t kinds, const lab_things *kind) {
     double rate = 0;
     for (size_t k = 0; k < kinds; k++) {
         rate += (double)kind[k].count / kind[k].mtbf;
-        snprintf(text + strlen(text), sizeof text - strlen(text), "%s%zu of %g s", k ? ", " : "",
-                 kind[k].count, kind[k].mtbf);
+        lab_append(text, sizeof text, "%s%zu of %g s", k ? ", " : "", kind[k].count, kind[k].mtbf);
     }
     const double got = lab_mtbf(kinds, kind);
     LAB_CHECK_HINT(fabs(got * rate - 1) < 1e-9,
-                   "lab_mtbf: what adds up is not the time between failures but the failures in a second.",
+                   "lab_mtbf: times between failures do not add up; failures per second do.",
                    "lab_mtbf: %s: expected %g s between two failures, got %g", text, 1 / rate, got);
     return GS_OK;
 }
@@ -40,8 +38,7 @@ static gs_status check_mtbf(void) {
 
 /* ---- the expected time ---- */
 
-/* Until `length` seconds were never disturbed: an attempt, and if it fails a restart, which is the same with its own
- * length, and all again. */
+/* The time until `length` seconds pass undisturbed: an attempt; if it fails, a restart of its own length, and again. */
 static double until_done(double length, double restart, double m) {
     const double fails = -expm1(-length / m), attempt = m * fails, restarted = m * expm1(restart / m);
     return (attempt + fails * restarted) / (1 - fails);
@@ -65,21 +62,16 @@ static gs_status check_expected_of(const gs_failures *f, double m, double every)
     return GS_OK;
 }
 
-/* The same in the running framework: its mean of a thousand runs against your formula. */
+/* Compares the formula with the mean of a thousand drawn runs. */
 static gs_status check_drawn(void) {
-    const gs_failures f = {.mtbf = 64000,
-                           .hosts = 16,
-                           .work = 30000,
-                           .checkpoint = 60,
-                           .restart = 300,
-                           .every = 1024,
-                           .seed = lab_seed()};
+    gs_failures f = {.mtbf = 64000, .hosts = 16, .work = 30000, .checkpoint = 60, .restart = 300};
     gs_failures_cost cost;
+    f.every = 1024, f.seed = lab_seed();
     GS_TRY(gs_failures_expect(&f, &cost));
     LAB_CHECK(
         fabs(cost.expected / cost.drawn - 1) < 0.03,
         "lab_expected: 16 hosts that fail once in 64000 s each, work 30000 s, a checkpoint of 60 s after "
-        "each 1024 s, restart 300 s: %d runs took %.0f s on average, and yours expects %.0f",
+        "each 1024 s, restart 300 s: %d runs took %.0f s on average, but yours expects %.0f",
         cost.runs, cost.drawn, cost.expected);
     return GS_OK;
 }
@@ -101,7 +93,7 @@ static gs_status check_expected(void) {
 
 /* ---- the best interval ---- */
 
-/* For a second of work, but for a factor. */
+/* The cost of a second of work, up to a factor. */
 static double cost(double tau, double delta, double m) {
     return expm1((tau + delta) / m) / tau;
 }
@@ -123,8 +115,8 @@ static gs_status check_interval_of(double delta, double m) {
                  more = 100 * (cost(got, delta, m) / cost(best, delta, m) - 1);
     LAB_CHECK_HINT(
         got > 0 && more <= 0.1,
-        "lab_interval: Young's formula is for checkpoints that are short against the time between two "
-        "failures. Where is the derivative 0?",
+        "lab_interval: Young's formula needs checkpoints much shorter than the time between two failures. "
+        "Where is the derivative 0?",
         "lab_interval: a checkpoint of %g s, a failure in %g s: got %g s, which costs %.2f %% more "
         "than %.4g s; wanted at most 0.1 %%",
         delta, m, got, more, best);

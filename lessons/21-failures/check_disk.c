@@ -1,4 +1,4 @@
-/* 21.1: a disk whose power goes after each call, in every way that tasks.h allows. */
+/* 21.1: a disk whose power fails after each call, in every way that tasks.h allows. */
 #include "check.h"
 
 #include <stdio.h>
@@ -7,7 +7,7 @@
 
 enum { CALLS = 40, NAME = 64, BYTES = 200 };
 
-/* What a name stands for; a file stays where another takes its name. */
+/* A file keeps its index when another takes its name. */
 typedef struct file {
     unsigned char data[BYTES];
     size_t bytes;
@@ -42,7 +42,7 @@ static struct {
     int changes, calls;
     int fails; /* the kind of call that fails (as in `call_names`), or -1 */
     unsigned char old[BYTES], new[BYTES];
-    size_t old_bytes, new_bytes; /* old_bytes 0: there is no older one */
+    size_t old_bytes, new_bytes; /* old_bytes 0: there is no older checkpoint */
     bool wrong;
     char said[500];
 } disk;
@@ -63,7 +63,7 @@ static void set(folder *f, const char *name, int to) {
     entry *e = find(f, name);
     for (int i = 0; i < CALLS && !e; i++)
         if (f->entry[i].file < 0) e = &f->entry[i];
-    if (!e) return; /* as many as calls: there is room */
+    if (!e) return; /* cannot happen: there are as many entries as calls */
     snprintf(e->name, sizeof e->name, "%s", name);
     e->file = to;
 }
@@ -85,13 +85,13 @@ static void note(change_kind kind, const char *name, const char *to, int of) {
     apply(&disk.now, c);
 }
 
-/* ---- the power goes ---- */
+/* ---- the power fails ---- */
 
 static bool is(const unsigned char *data, size_t bytes, const unsigned char *wanted, size_t size) {
     return bytes == size && memcmp(data, wanted, size) == 0;
 }
 
-/* What is found under the checkpoint's name is the older one or the new one, or, with must_be_new, that. */
+/* True if the checkpoint's name holds the new one, or, unless must_be_new, the older one. */
 static bool is_whole(folder *f, int of_unsynced, bool must_be_new, size_t *bytes) {
     const entry *e = find(f, checkpoint);
     *bytes = 0;
@@ -114,13 +114,12 @@ static void say(const char *when, folder *f, size_t bytes, bool must_be_new) {
     else
         snprintf(found, sizeof found, "\"%s\" has %zu bytes", checkpoint, bytes);
     snprintf(disk.said, sizeof disk.said,
-             "a checkpoint of %zu bytes, %s older one; the power goes %s. Then perhaps %s; "
-             "wanted %s",
+             "a checkpoint of %zu bytes, %s older one; the power fails %s. Then perhaps %s; wanted %s",
              disk.new_bytes, disk.old_bytes > 0 ? "and an" : "no", when, found,
              must_be_new ? "the new one" : "the older one or the new one, whole");
 }
 
-/* After the last call: in every state in which the disk may be. */
+/* Checks every state of the disk that a power cut may leave. */
 static void cut_power(const char *when, bool must_be_new) {
     folder f = disk.on_disk;
     for (int j = 0;; j++) {
@@ -215,7 +214,7 @@ static void put(const char *name, const unsigned char *data, size_t bytes) {
     set(&disk.now, name, disk.files++);
 }
 
-/* An empty disk, or one with an older checkpoint, or with what a killed run has left. */
+/* A disk that is empty, or has an older checkpoint, or a file that a killed run has left. */
 static void begin_case(size_t i, size_t old_bytes, size_t new_bytes, bool left_over, int fails) {
     memset(&disk, 0, sizeof disk);
     clear(&disk.now);
@@ -244,21 +243,21 @@ static gs_status check_case(size_t i, size_t old_bytes, size_t new_bytes, bool l
                   temporary);
         return GS_OK;
     }
-    LAB_CHECK_HINT(status != GS_OK, "look at what each call returns; on a failure leave off, and clean up.",
+    LAB_CHECK_HINT(status != GS_OK, "look at what each call returns; on a failure stop, and clean up.",
                    "a checkpoint of %zu bytes, %s fails: lab_save returns GS_OK", new_bytes,
                    call_names[fails]);
-    /* The call that failed says why; cleaning up may have failed after it. */
+    /* The message is that of the failed call, or of a failed removal after it. */
     LAB_CHECK_HINT(strstr(gs_message(), call_names[fails]) || strstr(gs_message(), call_names[REMOVE_CALL]),
-                   "return what the call has returned, so that the user reads why.",
+                   "return the call's status, so that the user reads why.",
                    "a checkpoint of %zu bytes, %s fails: wanted its failure, got '%.100s'", new_bytes,
                    call_names[fails], gs_message());
     LAB_CHECK(
         is_whole(&disk.now, 2, false, &bytes),
         "a checkpoint of %zu bytes, %s fails: then \"%s\" has %zu bytes; wanted the older one or the new",
         new_bytes, call_names[fails], checkpoint, bytes);
-    LAB_CHECK_HINT(
-        !find(&disk.now, temporary), "a disk that is full stays full if you leave something there.",
-        "a checkpoint of %zu bytes, %s fails: \"%s\" is left there", new_bytes, call_names[fails], temporary);
+    LAB_CHECK_HINT(!find(&disk.now, temporary), "a full disk stays full if you leave a file there.",
+                   "a checkpoint of %zu bytes, %s fails: \"%s\" is left there", new_bytes, call_names[fails],
+                   temporary);
     return GS_OK;
 }
 

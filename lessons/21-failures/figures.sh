@@ -1,6 +1,6 @@
 #!/bin/sh
-# The figures of this lesson, from runs on this machine, in about a minute and a half. sh figures.sh [bits] [damage]
-# [detector] [hosts] [interval] [curves]: only these. $GRADSUM: the program, if it is not build/gradsum.
+# figures.sh [bits] [damage] [detector] [hosts] [interval] [curves]: makes all figures of this folder again, in about
+# two minutes, or the named ones. $GRADSUM: the program, if it is not build/gradsum.
 cd "$(dirname "$0")/../.." || exit 1
 gradsum=${GRADSUM:-build/gradsum} here=lessons/21-failures
 work=$(mktemp -d) || exit 1
@@ -11,7 +11,7 @@ train="train --model mlp --threads 1 --exact --epochs 1"
 weights() { sed -n 's/^weights *sha256 \(.\{12\}\).*/\1/p' "$work/run"; }
 told() { grep -o "$1" "$work/run" | tr '\n' ',' | sed 's/,$//; s/,/, /g'; }
 
-# 1. a run that is not disturbed, one that starts again, two that go on: their weights
+# 1. the weights of an undisturbed run, of one that restarts, and of two that go on
 wanted bits && {
     echo "# gradsum $train --seed S, and where each goes on after a loss"
     echo "# seed  workers          weights (SHA-256)  goes on after step"
@@ -93,22 +93,17 @@ wanted interval && {
 } > "$here/figure-interval.txt"
 
 wanted curves || exit 0
-command -v gnuplot > /dev/null || { echo "figures.sh: no gnuplot (Debian: gnuplot-nox), so no curve"; exit 0; }
-grep -v '^#' "$here/figure-interval.txt" | sed 's/min//; s/%//g' > "$work/curve"
-gnuplot << PLOT
-set terminal svg size 640,400 font "sans-serif,13" background "white"
-set output "$here/figure-interval.svg"
-set grid lc rgb "#dddddd"
-set logscale x
-set xlabel "minutes of work between two checkpoints"
-set ylabel "more time than without failures, %"
-set xtics (2, 5, 10, 20, 45, 90, 180)
-set xrange [1.5:240]
-set yrange [0:120]
-set key top center
-m = 264 * 24 * 60.0 / 2048
-more(t) = 100 * (m * exp(10 / m) * (exp((t + 1) / m) - 1) / t - 1)
-plot more(x) with lines lc rgb "#0072B2" lw 2 title "by Daly's formula", \
-     "$work/curve" using 1:3 with points lc rgb "#D55E00" pt 7 ps 0.7 title "drawn: the mean of 1000 runs", \
-     100 * (1 / x + x / (2 * m)) with lines lc rgb "#009E73" lw 1 dt 2 title "delta / tau + tau / 2 M, as Young has it"
-PLOT
+awk -f lessons/curves.awk > "$here/figure-interval.svg" << END
+set x minutes of work between two checkpoints
+set y more time than without failures, %
+set x_log 1
+set x_ticks 2 5 10 20 45 90 180
+set y_min 0
+= line by Daly's formula
+$(awk 'BEGIN { m = 264 * 24 * 60 / 2048
+    for (t = 1.8; t <= 200; t *= 1.1) print t, 100 * (m * exp(10 / m) * (exp((t + 1) / m) - 1) / t - 1) }')
+= dots drawn: the mean of 1000 runs
+from $here/figure-interval.txt 1 4
+= dash delta / tau + tau / 2 M, as Young has it
+$(awk 'BEGIN { m = 264 * 24 * 60 / 2048; for (t = 1.8; t <= 200; t *= 1.1) print t, 100 * (1 / t + t / (2 * m)) }')
+END

@@ -1,6 +1,5 @@
-/* Lab 21, as given: `gradsum simulate --mtbf` takes the formulas of lab.c, not those of the library, in the
- * open source src/predict/interval.c. gs_snapshots_agree has its own name there, and so takes the place of
- * src/persist/snapshot_id.c. */
+/* Lab 21, as given: `gradsum simulate --mtbf` uses the formulas of lab.c instead of the library's (in the open source
+ * src/predict/interval.c). gs_snapshots_agree has the library's name, and replaces src/persist/snapshot_id.c. */
 #include "tasks.h"
 
 double gs_failures_time(const gs_failures *f, double mtbf, double every) {

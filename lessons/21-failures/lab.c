@@ -5,14 +5,14 @@
 #include <string.h>
 
 gs_status lab_save(const char *name, const char *temporary, const void *data, size_t bytes) {
-    /* task 21.1: in which order do bytes and names reach the disk? And what is left behind where a call fails? */
+    /* task 21.1: in which order do bytes and names reach the disk? And what does a failed call leave behind? */
     (void)name, (void)temporary, (void)data, (void)bytes;
     return lab_blank("21.1");
     /* end of task 21.1 */
 }
 
 uint64_t lab_newest(size_t files, const lab_file *file) {
-    /* task 21.2: of each checkpoint count the parts that are what was written. */
+    /* task 21.2: count the parts of each checkpoint that match their manifest. */
     (void)files, (void)file;
     lab_blank("21.2");
     return 0;
@@ -36,7 +36,7 @@ double lab_expected(const gs_failures *f, double mtbf, double every) {
 }
 
 double lab_interval(double checkpoint, double mtbf) {
-    /* task 21.3: a formula, or a search. With longer segments the cost falls, then rises. */
+    /* task 21.3: a formula, or a search. As segments get longer, the cost falls, then rises. */
     (void)checkpoint, (void)mtbf;
     lab_blank("21.3 (lab_interval)");
     return 0;
@@ -52,7 +52,7 @@ int lab_suspect(int me, int ranks, const int *waits_for, const double *seconds, 
 }
 
 gs_status gs_snapshots_agree(const gs_snapshot_id *all, int size, uint64_t *step, int *first) {
-    /* task 21.5: who is a survivor? What is the last step of each of them, and which have they all? Is it the same? */
+    /* task 21.5: who is a survivor? What is each one's last step, and which step do all have? Are the states equal? */
     (void)all, (void)size, (void)step, (void)first;
     return lab_blank("21.5");
     /* end of task 21.5 */

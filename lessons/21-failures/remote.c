@@ -1,30 +1,10 @@
 /* How the calls of lab 21 travel. */
 #include "tasks.h"
 
-#include <string.h>
-
 #include "remote/remote.h"
 
-enum {
-    SAVE,
-    NEWEST,
-    MTBF,
-    EXPECTED,
-    INTERVAL,
-    SUSPECT,
-    AGREE,
-    DISK_WRITE,
-    DISK_SYNC,
-    DISK_RENAME,
-    DISK_REMOVE,
-    DISK_SYNC_FOLDER
-};
-
-static void pass_text(lab_wire *w, const char **text) {
-    size_t size = lab_is_request(w) && *text ? strlen(*text) + 1 : 0;
-    lab_value(w, &size, sizeof size);
-    LAB_IN(w, *text, size);
-}
+enum { SAVE, NEWEST, MTBF, EXPECTED, INTERVAL, SUSPECT, AGREE };
+enum { DISK_WRITE = AGREE + 1, DISK_SYNC, DISK_RENAME, DISK_REMOVE, DISK_SYNC_FOLDER };
 
 /* ---- a disk ---- */
 
@@ -38,8 +18,8 @@ typedef struct disk_call {
 
 static void pass_disk(lab_wire *w, void *arguments) {
     disk_call *a = arguments;
-    pass_text(w, &a->name);
-    pass_text(w, &a->other);
+    lab_pass_text(w, &a->name);
+    lab_pass_text(w, &a->other);
     LAB_VALUE(w, a->bytes);
     LAB_IN(w, a->data, a->bytes);
     lab_status(w, &a->status);
@@ -81,14 +61,8 @@ typedef struct cost_call { /* of both functions */
 
 static void pass_cost(lab_wire *w, void *arguments) {
     cost_call *a = arguments;
-    LAB_VALUE(w, a->f.mtbf);
-    LAB_VALUE(w, a->f.hosts);
-    LAB_VALUE(w, a->f.work);
-    LAB_VALUE(w, a->f.checkpoint);
-    LAB_VALUE(w, a->f.restart);
-    LAB_VALUE(w, a->mtbf);
-    LAB_VALUE(w, a->every);
-    LAB_VALUE(w, a->checkpoint);
+    LAB_VALUES(w, a->f.mtbf, a->f.hosts, a->f.work, a->f.checkpoint, a->f.restart, a->mtbf);
+    LAB_VALUES(w, a->every, a->checkpoint);
     LAB_RESULT(w, a->seconds);
 }
 
@@ -104,9 +78,7 @@ typedef struct suspect_call {
 
 static void pass_suspect(lab_wire *w, void *arguments) {
     suspect_call *a = arguments;
-    LAB_VALUE(w, a->me);
-    LAB_VALUE(w, a->ranks);
-    LAB_VALUE(w, a->timeout);
+    LAB_VALUES(w, a->me, a->ranks, a->timeout);
     LAB_IN(w, a->waits_for, (size_t)a->ranks);
     LAB_IN(w, a->seconds, (size_t)a->ranks);
     LAB_RESULT(w, a->rank);
@@ -132,10 +104,7 @@ static void pass_agree(lab_wire *w, void *arguments) {
 
 #ifdef LAB_HAND_IN
 
-static void call_save(void *arguments) {
-    disk_call *a = arguments;
-    a->status = lab_save(a->name, a->other, a->data, a->bytes);
-}
+LAB_CALLER(call_save, disk_call, a->status = lab_save(a->name, a->other, a->data, a->bytes))
 
 static gs_status ask(int index, disk_call a) {
     lab_remote(index, &a);
@@ -162,30 +131,12 @@ gs_status disk_sync_folder(void) {
     return ask(DISK_SYNC_FOLDER, (disk_call){0});
 }
 
-static void call_newest(void *arguments) {
-    newest_call *a = arguments;
-    a->step = lab_newest(a->files, a->file);
-}
-
-static void call_mtbf(void *arguments) {
-    mtbf_call *a = arguments;
-    a->mtbf = lab_mtbf(a->kinds, a->kind);
-}
-
-static void call_expected(void *arguments) {
-    cost_call *a = arguments;
-    a->seconds = lab_expected(&a->f, a->mtbf, a->every);
-}
-
-static void call_interval(void *arguments) {
-    cost_call *a = arguments;
-    a->seconds = lab_interval(a->checkpoint, a->mtbf);
-}
-
-static void call_suspect(void *arguments) {
-    suspect_call *a = arguments;
-    a->rank = lab_suspect(a->me, a->ranks, a->waits_for, a->seconds, a->timeout);
-}
+LAB_CALLER(call_newest, newest_call, a->step = lab_newest(a->files, a->file))
+LAB_CALLER(call_mtbf, mtbf_call, a->mtbf = lab_mtbf(a->kinds, a->kind))
+LAB_CALLER(call_expected, cost_call, a->seconds = lab_expected(&a->f, a->mtbf, a->every))
+LAB_CALLER(call_interval, cost_call, a->seconds = lab_interval(a->checkpoint, a->mtbf))
+LAB_CALLER(call_suspect, suspect_call,
+           a->rank = lab_suspect(a->me, a->ranks, a->waits_for, a->seconds, a->timeout))
 
 static void call_agree(void *arguments) {
     agree_call *a = arguments;
@@ -210,68 +161,38 @@ const gs_snapshot_id *gs_snapshot_id_of_step(const gs_snapshot_id *of, uint64_t 
 #else
 
 gs_status lab_save(const char *name, const char *temporary, const void *data, size_t bytes) {
-    disk_call a = {name, temporary, data, bytes, GS_OK};
-    lab_remote(SAVE, &a);
-    return a.status;
+    LAB_ASK(SAVE, disk_call, status, name, temporary, data, bytes, GS_OK);
 }
 
 static gs_status unnamed(void) {
     return gs_fail(GS_E_USAGE, "a file has no name (NULL)");
 }
 
-static void call_write(void *arguments) {
-    disk_call *a = arguments;
-    a->status = a->name ? disk_write(a->name, a->data, a->bytes) : unnamed();
-}
-
-static void call_sync(void *arguments) {
-    disk_call *a = arguments;
-    a->status = a->name ? disk_sync(a->name) : unnamed();
-}
-
-static void call_rename(void *arguments) {
-    disk_call *a = arguments;
-    a->status = a->name && a->other ? disk_rename(a->name, a->other) : unnamed();
-}
-
-static void call_remove(void *arguments) {
-    disk_call *a = arguments;
-    a->status = a->name ? disk_remove(a->name) : unnamed();
-}
-
-static void call_sync_folder(void *arguments) {
-    disk_call *a = arguments;
-    a->status = disk_sync_folder();
-}
+LAB_CALLER(call_write, disk_call, a->status = a->name ? disk_write(a->name, a->data, a->bytes) : unnamed())
+LAB_CALLER(call_sync, disk_call, a->status = a->name ? disk_sync(a->name) : unnamed())
+LAB_CALLER(call_rename, disk_call,
+           a->status = a->name && a->other ? disk_rename(a->name, a->other) : unnamed())
+LAB_CALLER(call_remove, disk_call, a->status = a->name ? disk_remove(a->name) : unnamed())
+LAB_CALLER(call_sync_folder, disk_call, a->status = disk_sync_folder())
 
 uint64_t lab_newest(size_t files, const lab_file *file) {
-    newest_call a = {files, (lab_file *)file, 0};
-    lab_remote(NEWEST, &a);
-    return a.step;
+    LAB_ASK(NEWEST, newest_call, step, files, (lab_file *)file, 0);
 }
 
 double lab_mtbf(size_t kinds, const lab_things *kind) {
-    mtbf_call a = {kinds, kind, 0};
-    lab_remote(MTBF, &a);
-    return a.mtbf;
+    LAB_ASK(MTBF, mtbf_call, mtbf, kinds, kind, 0);
 }
 
 double lab_expected(const gs_failures *f, double mtbf, double every) {
-    cost_call a = {.f = *f, .mtbf = mtbf, .every = every};
-    lab_remote(EXPECTED, &a);
-    return a.seconds;
+    LAB_ASK(EXPECTED, cost_call, seconds, .f = *f, .mtbf = mtbf, .every = every);
 }
 
 double lab_interval(double checkpoint, double mtbf) {
-    cost_call a = {.checkpoint = checkpoint, .mtbf = mtbf};
-    lab_remote(INTERVAL, &a);
-    return a.seconds;
+    LAB_ASK(INTERVAL, cost_call, seconds, .checkpoint = checkpoint, .mtbf = mtbf);
 }
 
 int lab_suspect(int me, int ranks, const int *waits_for, const double *seconds, double timeout) {
-    suspect_call a = {me, ranks, waits_for, seconds, timeout, 0};
-    lab_remote(SUSPECT, &a);
-    return a.rank;
+    LAB_ASK(SUSPECT, suspect_call, rank, me, ranks, waits_for, seconds, timeout, 0);
 }
 
 gs_status gs_snapshots_agree(const gs_snapshot_id *all, int size, uint64_t *step, int *first) {

@@ -5,7 +5,7 @@
 #include <string.h>
 
 gs_status lab_save(const char *name, const char *temporary, const void *data, size_t bytes) {
-    /* task 21.1: in which order do bytes and names reach the disk? And what is left behind where a call fails? */
+    /* task 21.1: in which order do bytes and names reach the disk? And what does a failed call leave behind? */
     gs_status status = disk_write(temporary, data, bytes);
     if (status == GS_OK) status = disk_sync(temporary);
     if (status == GS_OK) status = disk_rename(temporary, name);
@@ -16,7 +16,7 @@ gs_status lab_save(const char *name, const char *temporary, const void *data, si
 }
 
 uint64_t lab_newest(size_t files, const lab_file *file) {
-    /* task 21.2: of each checkpoint count the parts that are what was written. */
+    /* task 21.2: count the parts of each checkpoint that match their manifest. */
     uint64_t newest = 0;
     for (size_t i = 0; i < files; i++) {
         int whole = 0;
@@ -50,7 +50,7 @@ double lab_expected(const gs_failures *f, double mtbf, double every) {
 }
 
 double lab_interval(double checkpoint, double mtbf) {
-    /* task 21.3: a formula, or a search. With longer segments the cost falls, then rises. */
+    /* task 21.3: a formula, or a search. As segments get longer, the cost falls, then rises. */
     double less = 0, more = mtbf;
     for (int i = 0; i < 100; i++) {
         double tau = (less + more) / 2;
@@ -75,7 +75,7 @@ int lab_suspect(int me, int ranks, const int *waits_for, const double *seconds, 
 }
 
 gs_status gs_snapshots_agree(const gs_snapshot_id *all, int size, uint64_t *step, int *first) {
-    /* task 21.5: who is a survivor? What is the last step of each of them, and which have they all? Is it the same? */
+    /* task 21.5: who is a survivor? What is each one's last step, and which step do all have? Are the states equal? */
     *first = -1;
     for (int r = size - 1; r >= 0; r--) {
         const gs_snapshot_id *last = gs_snapshot_id_newest(all + r * GS_SNAPSHOTS);

@@ -1,5 +1,4 @@
-/* 22.1 and 22.2 are asked about rows, one at a time and in pairs; 22.5 about draws that are planted; 22.6 is held
- * against the norm of the array itself. */
+/* Checks 22.1 with single rows, 22.2 with pairs, 22.5 with planted draws, and 22.6 with the norm of the whole array. */
 #include "check.h"
 
 #include <stdio.h>
@@ -16,7 +15,7 @@ static const char *four(const double *x) {
     return lab_floats(f, LAB_ALONG);
 }
 
-/* From array b, number k of a is `apart` sizes away. */
+/* Array a equals b, except that number k is `apart` sizes away. */
 static gs_status check_one(const double *b, double size, double tolerance, int k, double apart, bool wanted) {
     lab_row row = {.step = 1, .quantity = LAB_SUM, .size = size};
     for (int i = 0; i < LAB_ALONG; i++) row.a[i] = row.b[i] = b[i];
@@ -41,7 +40,7 @@ static gs_status check_special(double a, double b, double size, bool wanted) {
     return GS_OK;
 }
 
-/* All four are apart, each by less than it may be: what they are together is not asked. */
+/* All four numbers differ, each by less than the tolerance. */
 static gs_status check_all_apart(const double *b, double size, double tolerance) {
     lab_row row = {.step = 1, .quantity = LAB_SUM, .size = size};
     for (int k = 0; k < LAB_ALONG; k++) {
@@ -72,11 +71,11 @@ gs_status check_differs(void) {
     GS_TRY(check_special(1, (double)NAN, 1, true));
     GS_TRY(check_special((double)NAN, (double)NAN, 1, true));
     GS_TRY(check_special(1, 1, (double)NAN, true));
-    for (size_t i = 0; i < 100; i++) { /* of all sizes: 1e-4 of a large one is much, of a small one little */
+    for (size_t i = 0; i < 100; i++) { /* arrays of all sizes */
         double b[LAB_ALONG];
         const double size = pow(10, 8 * (double)lab_number(SIZES_ROW, i)),
                      tolerance = pow(10, -3 + (double)lab_number(SIZES_ROW, 200 + i)),
-                     most = 0.02 * tolerance; /* far from the border, whatever is rounded */
+                     most = 0.02 * tolerance; /* far from the limit, for any rounding */
         for (int k = 0; k < LAB_ALONG; k++) b[k] = size * (double)lab_number(ROWS_ROW, 4 * i + (size_t)k);
         const int k = (int)lab_pick(PLACES_ROW, i, LAB_ALONG);
         const double sign = lab_number(PLACES_ROW, 200 + i) < 0 ? -1 : 1;
@@ -101,7 +100,7 @@ static const char *text_of(const lab_row *x) {
     return t;
 }
 
-/* A number that grows with time: forward goes up through the layers, backward down. */
+/* A number that grows with time: forward goes up through the layers, backward goes down. */
 static long time_of(const lab_row *x) {
     enum { LAYERS = 100, RANKS = 100 };
     const bool back = x->quantity == LAB_DW || x->quantity == LAB_DX;
@@ -139,7 +138,7 @@ gs_status check_before(void) {
             of[k][2] = (int)lab_pick(ROWS_ROW, 1004 + 8 * i + k, 4);
             of[k][3] = (int)lab_pick(RANKS_ROW, 2 * i + k, 3);
         }
-        if (i % 4 > 0) of[1][0] = of[0][0]; /* most of one step, many in backward */
+        if (i % 4 > 0) of[1][0] = of[0][0]; /* most pairs are of one step, many in backward */
         if (i % 4 > 1)
             for (int k = 0; k < 2; k++) of[k][1] = of[k][1] % 2 ? LAB_DW : LAB_DX;
         if (i % 4 > 2) of[1][1] = of[0][1];
@@ -162,7 +161,7 @@ static const char *of_draws_text(int same) {
     return same >= 0 && same < 4 ? text[same] : "something else";
 }
 
-/* Draw number i of this case: no two are the same, but their first numbers may be. */
+/* Draw number i of this case: all differ. */
 static lab_numbers drawn(size_t number, int i) {
     lab_numbers x = {.n = 2 + lab_pick(COUNTS_ROW, number, 3)};
     for (size_t k = 0; k < LAB_ALONG; k++) x.along[k] = (double)lab_number(DRAWS_ROW, 4 * number + k) * 10;
@@ -177,7 +176,7 @@ static gs_status check_draws(int steps, int ranks, const lab_numbers *x, const c
     return GS_OK;
 }
 
-/* All different, in a case of its own; then with copies. */
+/* Checks draws that all differ, then with copies. */
 static gs_status check_planted(size_t number, int steps, int ranks) {
     lab_numbers x[MOST_DRAWS], y[MOST_DRAWS];
     char what[120];
@@ -192,8 +191,8 @@ static gs_status check_planted(size_t number, int steps, int ranks) {
     y[other_s * ranks + other_r] = y[s * ranks + r];
     const bool is_one = other_s == s && other_r == r;
     const int wanted = is_one ? 0 : other_s == s ? LAB_SAME_ON_RANKS : other_r == r ? LAB_SAME_IN_STEPS : 0;
-    snprintf(what, sizeof what, "rank %d has in step %d drawn what rank %d drew in step %d", other_r, other_s,
-             r, s);
+    snprintf(what, sizeof what, "rank %d in step %d drew the same as rank %d in step %d", other_r, other_s, r,
+             s);
     GS_TRY(check_draws(steps, ranks, y, is_one ? "all draws are different" : what, wanted));
     for (int k = 0; k < LAB_ALONG && !is_one; k++) { /* nearly the same */
         y[other_s * ranks + other_r] = y[s * ranks + r];
@@ -203,7 +202,7 @@ static gs_status check_planted(size_t number, int steps, int ranks) {
     memcpy(y, x, sizeof y);
     for (int q = 0; q < ranks; q++) y[s * ranks + q] = (lab_numbers){0};
     y[other_s * ranks + other_r] = (lab_numbers){0};
-    snprintf(what, sizeof what, "no rank has samples in step %d, and rank %d none in step %d", s, other_r,
+    snprintf(what, sizeof what, "no rank has samples in step %d, nor rank %d in step %d", s, other_r,
              other_s);
     return check_draws(steps, ranks, y, what, 0);
 }
@@ -214,12 +213,12 @@ gs_status check_of_draws(void) {
     for (size_t i = 8; i < 60; i++)
         GS_TRY(check_planted(i, 1 + (int)lab_pick(RANKS_ROW, 2000 + i, 6),
                              1 + (int)lab_pick(RANKS_ROW, 3000 + i, 6)));
-    lab_numbers all[6]; /* one draw, three times in each of two steps: each name is counted once */
+    lab_numbers all[6]; /* one draw in all places: each name counts once */
     for (int i = 0; i < 6; i++) all[i] = drawn(200, 0);
     GS_TRY(check_draws(1, 3, all, "all ranks have drawn the same", LAB_SAME_ON_RANKS));
     GS_TRY(check_draws(3, 1, all, "the rank has drawn the same in all steps", LAB_SAME_IN_STEPS));
     GS_TRY(check_draws(2, 3, all, "all draws are the same", LAB_SAME_ON_RANKS | LAB_SAME_IN_STEPS));
-    lab_numbers x[6]; /* both: rank 1 has in step 0 what rank 0 has, and rank 2 in step 1 what it had */
+    lab_numbers x[6]; /* both names */
     for (int i = 0; i < 6; i++) x[i] = drawn(100, i);
     x[1] = x[0];
     x[5] = x[2];
@@ -246,8 +245,7 @@ gs_status check_shrink(void) {
                      got = lab_shrink(ranks, own, common, samples, clip);
         LAB_CHECK(fabs(got - wanted) <= 1e-9,
                   "%d rank%s, squares of rank 0's own part %.4g, of the common part %.4g, %g sample%s: the "
-                  "norm is %.4g, "
-                  "clip %.4g: expected %.4g, got %.4g",
+                  "norm is %.4g, clip %.4g: expected %.4g, got %.4g",
                   ranks, gs_s((size_t)ranks), own[0], common, samples, samples > 1 ? "s" : "", norm, clip,
                   wanted, got);
     }
@@ -260,18 +258,17 @@ const char *const lab_may_call[] = {NULL};
 
 const lab_task lab_tasks[] = {
     {"22.1", "do two arrays differ?", 1, check_differs,
-     "one of the four numbers is enough; what is far is a question of the size; and every comparison with "
-     "NaN is "
+     "one of the four numbers is enough; the size decides what is far; and every comparison with NaN is "
      "false."},
     {"22.2", "which was computed first?", 2, check_before,
      "write down dx and dw of a net with two layers, in the order in which backward computes them."},
     {"22.3", "what happened to the sum", 2, check_of_sum,
-     "write the shares as a table: a row for each rank that has a sum, a column for each gradient in it."},
+     "write the shares as a table: a row for each rank's sum, a column for each gradient in it."},
     {"22.4", "what happened to the loss", 2, check_of_loss,
      "a name must fit every rank that has samples, each by its own count."},
     {"22.5", "what was drawn twice", 2, check_of_draws,
      "the same step and two ranks, or the same rank and two steps; two empty parts are not the same draw."},
-    {"22.6", "find the bugs: the norm of a divided gradient", 1, check_shrink,
-     "what all ranks hold alike is there once; and clip is for the mean gradient, not for the sum."},
+    {"22.6", "find the bugs: the norm of a sharded gradient", 1, check_shrink,
+     "count the part that all ranks hold once; and clip limits the mean gradient, not the sum."},
     {0},
 };

@@ -1,20 +1,11 @@
-/* The checks of lab 22 are in several files. */
+/* What the checks of lab 22 share. */
 #pragma once
 
 #include "core/error.h"
 
 /* Rows of drawn numbers (lab_number, lab_pick), one for each kind. */
-enum {
-    ROWS_ROW = 220,
-    SIZES_ROW,
-    PLACES_ROW,
-    RANKS_ROW,
-    WHO_ROW,
-    COUNTS_ROW,
-    NAMES_ROW,
-    DRAWS_ROW,
-    SQUARES_ROW
-};
+enum { ROWS_ROW = 220, SIZES_ROW, PLACES_ROW, RANKS_ROW, WHO_ROW, COUNTS_ROW, NAMES_ROW };
+enum { DRAWS_ROW = NAMES_ROW + 1, SQUARES_ROW };
 
 gs_status check_differs(void);
 gs_status check_before(void);

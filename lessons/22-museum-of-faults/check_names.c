@@ -1,9 +1,8 @@
-/* 22.3 and 22.4: each name is planted, with drawn ranks and counts, and must be found again. */
+/* 22.3 and 22.4: plants each name, with drawn ranks and counts. */
 #include "check.h"
 
 #include <math.h>
 #include <stdio.h>
-#include <string.h>
 #include "lab.h"
 #include "tasks.h"
 
@@ -20,9 +19,8 @@ static const char *shares_text(int ranks, const double *share) {
     static char text[400];
     *text = '\0';
     for (int r = 0; r < ranks && r < 4; r++) {
-        snprintf(text + strlen(text), sizeof text - strlen(text), "%srank %d has", r ? "; " : "", r);
-        for (int q = 0; q < ranks; q++)
-            snprintf(text + strlen(text), sizeof text - strlen(text), " %.4g", share[r * ranks + q]);
+        lab_append(text, sizeof text, "%srank %d has", r ? "; " : "", r);
+        for (int q = 0; q < ranks; q++) lab_append(text, sizeof text, " %.4g", share[r * ranks + q]);
     }
     return text;
 }
@@ -42,7 +40,7 @@ static void fill(int ranks, double *share, double with) {
     for (int i = 0; i < ranks * ranks; i++) share[i] = with;
 }
 
-/* The gradient of rank q counts `times`, for all. */
+/* The gradient of rank q counts `times` on all ranks. */
 static void count_rank(int ranks, double *share, int q, double times) {
     for (int r = 0; r < ranks; r++) share[r * ranks + q] = times;
 }
@@ -53,13 +51,13 @@ static void group(int ranks, double *share, int first) {
         for (int q = 0; q < ranks; q++) share[r * ranks + q] = (r < first) == (q < first);
 }
 
-/* These shares have this name; with one of them changed, none. */
+/* Checks that these shares have this name, and no name when one of them changes. */
 static gs_status check_named(int ranks, double *share, lab_sum name) {
     static size_t drawn;
     GS_TRY(check_shares(ranks, share, name));
     const int count = ranks * ranks, at = (int)lab_pick(PLACES_ROW, 7000 + drawn++ % 100, (size_t)count);
     for (int i = 0; i < count; i++) {
-        if (ranks > 3 && i != at) continue; /* few ranks: each share in turn */
+        if (ranks > 3 && i != at) continue; /* with few ranks every share */
         const double right = share[i], wrong[] = {right + 0.5, right + 0.1, right - 0.1, (double)NAN};
         for (size_t k = 0; k < sizeof wrong / sizeof *wrong; k++) {
             share[i] = wrong[k];
@@ -71,7 +69,7 @@ static gs_status check_named(int ranks, double *share, lab_sum name) {
     return GS_OK;
 }
 
-/* Each rank draws its group: the ranks of one need not be neighbours. */
+/* Each rank draws its group, so the ranks of a group need not be neighbours. */
 static gs_status check_groups(int ranks, size_t number) {
     double s[MOST * MOST];
     int of[MOST], ones = 0;
@@ -101,7 +99,7 @@ static gs_status check_sum_of(int ranks, int who) {
     fill(ranks, s, 1);
     count_rank(ranks, s, who, 0);
     GS_TRY(check_named(ranks, s, LAB_RANK_MISSING));
-    count_rank(ranks, s, other, 0.5); /* and half of another one */
+    count_rank(ranks, s, other, 0.5); /* and half of another is missing */
     GS_TRY(check_shares(ranks, s, LAB_SUM_OTHERWISE));
     count_rank(ranks, s, who, 2);
     GS_TRY(check_shares(ranks, s, LAB_SUM_OTHERWISE));
@@ -112,16 +110,16 @@ static gs_status check_sum_of(int ranks, int who) {
         GS_TRY(check_named(ranks, s, LAB_WITHIN_GROUPS));
         fill(ranks, s, 1);
         count_rank(ranks, s, who, 0);
-        count_rank(ranks, s, other, 2); /* as many in all as are right */
+        count_rank(ranks, s, other, 2); /* the total is right */
         GS_TRY(check_shares(ranks, s, LAB_SUM_OTHERWISE));
         count_rank(ranks, s, other, 0); /* two are missing */
         GS_TRY(check_shares(ranks, s, LAB_SUM_OTHERWISE));
-        fill(ranks, s, 0); /* one alone, the same for all */
+        fill(ranks, s, 0); /* only one rank's, on all ranks */
         count_rank(ranks, s, who, 1);
         GS_TRY(check_shares(ranks, s, LAB_SUM_OTHERWISE));
     }
     fill(ranks, s, 1);
-    s[who * ranks + who] = 0; /* a rank lacks its own, and the others have it */
+    s[who * ranks + who] = 0; /* a rank lacks its own, which the others have */
     GS_TRY(check_shares(ranks, s, LAB_SUM_OTHERWISE));
     for (int i = 0; i < ranks * ranks; i++)
         s[i] = i / ranks == i % ranks ? 2 : 1; /* each has its own twice: as many as of one rank twice */
@@ -164,8 +162,7 @@ static gs_status check_factors(int ranks, const size_t *n, const double *factor,
     for (int r = 0; r < ranks; r++) {
         rounded[r] =
             n[r] ? factor[r] * (1 + 1e-4 * (double)lab_number(NAMES_ROW, 100 + (size_t)r)) : (double)NAN;
-        snprintf(text + strlen(text), sizeof text - strlen(text), "%s%zu x %.4g", r ? ", " : "", n[r],
-                 rounded[r]);
+        lab_append(text, sizeof text, "%s%zu x %.4g", r ? ", " : "", n[r], rounded[r]);
     }
     const lab_loss got = lab_of_loss(ranks, n, rounded);
     LAB_CHECK(got == wanted, "samples x factor of %d rank%s: %s: expected %s, got %s", ranks,
@@ -174,7 +171,7 @@ static gs_status check_factors(int ranks, const size_t *n, const double *factor,
     return GS_OK;
 }
 
-/* The first name whose factors these are. */
+/* The first name that fits these factors. */
 static lab_loss first_name(int ranks, const size_t *n, const double *factor) {
     double all = 0;
     for (int r = 0; r < ranks; r++) all += (double)n[r];
@@ -190,7 +187,7 @@ static lab_loss first_name(int ranks, const size_t *n, const double *factor) {
     return LAB_LOSS_OTHERWISE;
 }
 
-/* As `name` says, with the samples of the ranks of `masked` masked; and with the factor of rank `who` changed. */
+/* Checks the factors of `name`, with the ranks of `masked` masked; and with another factor of rank `who`. */
 static gs_status check_planted(int ranks, const size_t *n, int name, int who, unsigned masked) {
     double factor[MOST], all = 0;
     for (int r = 0; r < ranks; r++) all += (double)n[r];
@@ -207,7 +204,7 @@ static gs_status check_planted(int ranks, const size_t *n, int name, int who, un
     GS_TRY(check_factors(ranks, n, factor, first_name(ranks, n, factor)));
     factor[who] += 0.15;
     GS_TRY(check_factors(ranks, n, factor, first_name(ranks, n, factor)));
-    factor[who] = (double)NAN; /* where it has samples too: of a loss that is not a number */
+    factor[who] = (double)NAN; /* also for a rank with samples, whose loss is not a number */
     return check_factors(ranks, n, factor, first_name(ranks, n, factor));
 }
 

@@ -1,5 +1,5 @@
-/* Lab 22, as given: the student's functions become `explain` of this lab's program. Two records of the same workers are
- * read, laid out as rows, and the student says which differs first; and of some quantities, what happened. */
+/* Lab 22, as given: the student's functions become `explain` of this lab's program. This file lays two records of the
+ * same workers out as rows; the student's functions find the first that differs, and name the cause of some. */
 #include "tasks.h"
 
 #include <stdio.h>
@@ -8,6 +8,7 @@
 
 #include "explain/explain.h"
 #include "explain/sums.h"
+#include "lab.h"
 
 size_t lab_first(size_t rows, const lab_row *row, double tolerance) {
     size_t first = rows;
@@ -36,7 +37,7 @@ static const struct {
              {LAB_UPDATED, GS_DIGEST_updated, "updated weights"}};
 enum { KINDS = sizeof kinds / sizeof *kinds };
 
-/* Of which layer is number i of this kind? -1: there is no such number. */
+/* The layer of number i of this kind; -1: there is no such number. */
 static int layer_of(const gs_digests *d, int kind, int i) {
     if (kind == GS_DIGEST_y || kind == GS_DIGEST_dx) return i < d->layers ? i : -1;
     if (kind >= GS_DIGEST_KINDS_COUNT || kind == GS_DIGEST_samples || kind == GS_DIGEST_x ||
@@ -61,7 +62,7 @@ static bool numbers_of(const gs_digests *d, int rank, uint64_t step, int kind, i
     return !isnan(value);
 }
 
-/* Rows of one step of a rank; *row has room for them. */
+/* Appends the rows of one step of a rank. */
 static void rows_of(const gs_digests *a, const gs_digests *b, uint64_t step, int rank, lab_row **row) {
     for (int k = 0; k < KINDS; k++)
         for (int i = 0; layer_of(b, kinds[k].kind, i) >= 0 || i < b->params; i++) {
@@ -79,7 +80,7 @@ static void rows_of(const gs_digests *a, const gs_digests *b, uint64_t step, int
 
 /* ---- what happened ---- */
 
-/* Least squares over all parameters: how often is what each rank has to add in what `rank` has? */
+/* Least squares over all parameters: how often the result of `rank` contains each rank's gradient. */
 static bool shares_of(const gs_digests *a, uint64_t step, int rank, double *share) {
     gs_fit fit = {.count = a->workers};
     gs_sketch x[GS_FIT_MOST], sum;
@@ -109,8 +110,8 @@ static const char *name_sum(const gs_digests *a, const gs_difference *d, char *w
             return "it is no sum of what the ranks have to add";
     snprintf(why, size, "rank 0 has");
     for (int q = 0; q < a->workers; q++)
-        snprintf(why + strlen(why), size - strlen(why), "%s %.3g times that of rank %d", q ? "," : "",
-                 fabs(share[q]) < 1e-6 ? 0 : share[q], q);
+        lab_append(why, size, "%s %.3g times that of rank %d", q ? "," : "",
+                   fabs(share[q]) < 1e-6 ? 0 : share[q], q);
     const lab_sum found = lab_of_sum(a->workers, share);
     return (unsigned)found < sizeof names / sizeof *names ? names[found] : "no name of the list";
 }
@@ -129,13 +130,13 @@ static const char *name_loss(const gs_digests *a, const gs_digests *b, const gs_
             !gs_digest_total(b, r, d->step, GS_DIGEST_dy, 0, GS_ALL_PARTS, &y) ||
             !gs_sketch_ratio(&x, &y, &factor[r]))
             factor[r] = (double)NAN;
-        snprintf(why + strlen(why), size - strlen(why), " %zu x %.4g", n[r], factor[r]);
+        lab_append(why, size, " %zu x %.4g", n[r], factor[r]);
     }
     const lab_loss found = lab_of_loss(a->workers, n, factor);
     return (unsigned)found < sizeof names / sizeof *names ? names[found] : "no name of the list";
 }
 
-/* Samples by their own places, or the masks of the first pass. */
+/* The samples by their indices, or the masks of the first pass. */
 static const char *name_draws(const gs_digests *a, int kind, char *why, size_t size) {
     static const char *const names[] = {"nothing was drawn twice", "the same on several ranks",
                                         "the same in several steps",
@@ -145,7 +146,7 @@ static const char *name_draws(const gs_digests *a, int kind, char *why, size_t s
     if (!x) return "no memory";
     for (uint64_t s = 0; s < a->steps; s++)
         for (int r = 0; r < a->workers; r++)
-            for (int i = 0; i < a->layers; i++) { /* masks: number is a layer; the first one that has any */
+            for (int i = 0; i < a->layers; i++) { /* masks: i is a layer; the first one that has any */
                 const gs_sketch *m = gs_digests_find(a, r, a->first + s, kind, i, 0);
                 if (!m) continue;
                 lab_numbers *to = &x[s * (uint64_t)a->workers + (uint64_t)r];
@@ -158,10 +159,10 @@ static const char *name_draws(const gs_digests *a, int kind, char *why, size_t s
     return found >= 0 && found < 4 ? names[found] : "no name of the list";
 }
 
-/* What the student's lab_shrink makes of the recorded sums. */
+/* The result of the student's lab_shrink for the recorded sums. */
 static const char *name_norm(const gs_digests *a, const gs_difference *d, char *why, size_t size) {
     double own[GS_DIGEST_RANKS] = {0}, common = 0;
-    const bool divided = gs_digests_number(a, "zero") > 0; /* else all ranks hold all of it alike */
+    const bool divided = gs_digests_number(a, "zero") > 0; /* otherwise all ranks hold the whole sum */
     for (int r = 0; r < a->workers; r++)
         for (int p = 0; p < a->params; p++) {
             const gs_sketch *mine = gs_digests_find(a, r, d->step, GS_DIGEST_sum, p, 0),
@@ -174,12 +175,12 @@ static const char *name_norm(const gs_digests *a, const gs_difference *d, char *
     const double clip = gs_digests_number(a, "clip"),
                  shrink = lab_shrink(a->workers, own, common, s->samples, clip);
     snprintf(why, size,
-             "with the norm that it has, %.4g, the factor is %.4g; lab_shrink says %.4g, a norm of %.4g",
+             "its norm, %.4g, gives the factor %.4g; lab_shrink returns %.4g, which is a norm of %.4g",
              s->norm, fmin(1, clip / s->norm), shrink, clip / shrink);
     return "the norm is not that of the summed gradient";
 }
 
-/* ---- in the place of the library's ---- */
+/* ---- these replace the library's ---- */
 
 gs_status gs_explain_check(const gs_digests *a, const gs_digests *b) {
     if (a->workers != b->workers || a->layers != b->layers || a->params != b->params || a->first != b->first)
@@ -215,7 +216,7 @@ void gs_explain(const gs_digests *a, const gs_digests *b, gs_difference *d) {
         const lab_row *x = &rows[first];
         double most_apart = 0;
         for (int k = 0; k < LAB_ALONG; k++) most_apart = fmax(most_apart, fabs(x->a[k] - x->b[k]));
-        for (size_t i = 0; i < count; i++) /* the same quantity of the other ranks */
+        for (size_t i = 0; i < count; i++) /* this quantity on the other ranks */
             if (rows[i].step == x->step && rows[i].quantity == x->quantity && rows[i].layer == x->layer)
                 d->rank[rows[i].rank] |= lab_differs(&rows[i], tolerance);
         d->found = true;

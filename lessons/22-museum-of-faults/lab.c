@@ -4,7 +4,7 @@
 #include "lab.h"
 
 bool lab_differs(const lab_row *x, double tolerance) {
-    /* task 22.1: four numbers, each with its own question. What does a comparison with NaN answer? */
+    /* task 22.1: compare each of the four numbers. What does a comparison with NaN return? */
     (void)x, (void)tolerance;
     lab_blank("22.1");
     return false;
@@ -21,8 +21,8 @@ bool lab_before(const lab_row *x, const lab_row *y) {
 }
 
 lab_sum lab_of_sum(int ranks, const double *share) {
-    /* task 22.3: how many shares are 0, 1, 2, as many as there are ranks, 1 / ranks? Have all ranks the same ones? Does
-     * each have its own? */
+    /* task 22.3: how many shares are 0, 1, 2, `ranks`, 1 / ranks? Do all ranks have the same shares? Does each contain
+     * its own gradient? */
     (void)ranks, (void)share;
     lab_blank("22.3");
     return LAB_SUM_OTHERWISE;
@@ -30,7 +30,7 @@ lab_sum lab_of_sum(int ranks, const double *share) {
 }
 
 lab_loss lab_of_loss(int ranks, const size_t *n, const double *factor) {
-    /* task 22.4: each name predicts a factor for each rank that has samples. Which one predicts them all? */
+    /* task 22.4: each name predicts a factor for each rank that has samples. Which name predicts them all? */
     (void)ranks, (void)n, (void)factor;
     lab_blank("22.4");
     return LAB_LOSS_OTHERWISE;
@@ -38,7 +38,7 @@ lab_loss lab_of_loss(int ranks, const size_t *n, const double *factor) {
 }
 
 int lab_of_draws(int steps, int ranks, const lab_numbers *x) {
-    /* task 22.5: compare each draw with those after it. Are they of one step, or of one rank? lab_equal compares. */
+    /* task 22.5: compare each draw with the later ones (lab_equal). Are they of one step, or of one rank? */
     (void)steps, (void)ranks, (void)x;
     lab_blank("22.5");
     return 0;
@@ -46,9 +46,8 @@ int lab_of_draws(int steps, int ranks, const lab_numbers *x) {
 }
 
 double lab_shrink(int ranks, const double *own, double common, double samples, double clip) {
-    /* task 22.6: find the bugs: two. One shows with the second rank, the other with the second sample. (As handed out,
-     * the code of this task begins with a line that says it is not done. Take that line out when you have fixed what
-     * follows.) */
+    /* task 22.6: find the two bugs. One shows with the second rank, the other with the second sample. (As handed out,
+     * the code begins with a line that says it is not done. Remove that line when you have fixed the rest.) */
     lab_blank("22.6");
     double squares = 0;
     for (int r = 0; r < ranks; r++) squares += own[r] + common;

@@ -1,15 +1,14 @@
 /* The museum: ten trainings, each with one planted mistake, by number and without its name.
  *
- *     museum                      what hangs where, and how each exhibit is trained
- *     museum N FOLDER             train exhibit N, and the same training without its mistake; FOLDER/exhibit and
- *                                 FOLDER/right are the records that gradsum explain compares. 0: the one at the
- *                                 entrance, of which the README tells
- *     museum --losses             train all of them for longer: does the loss show anything?
- *     museum ... --even           batches of 63 samples of a set of 126, in place of 64 of 133
+ *     museum                      list the exhibits, and how each is trained
+ *     museum N FOLDER             train exhibit N with and without its mistake; gradsum explain compares the records
+ *                                 FOLDER/exhibit and FOLDER/right. 0: the exhibit at the entrance, in the README
+ *     museum --losses             train all of them for longer, and compare the losses
+ *     museum ... --even           batches of 63 samples of a set of 126, instead of 64 of 133
  *     museum ... --draw SEED      another order of the exhibits
  *
- * The mistakes are those of tests/faults, which the linker puts in front of the library's functions, in this program
- * alone (lab.mk). A mistake is not in the settings: both records of an exhibit say the same training. */
+ * The mistakes are those of tests/faults, which the linker wraps around the library's functions, only in this program
+ * (lab.mk). The settings do not show a mistake: both records of an exhibit name the same training. */
 #include <errno.h>
 #include <math.h>
 #include <stdio.h>
@@ -37,7 +36,7 @@ static const struct {
     {LOSS_BY_WORKERS, &settings_three}};
 /* clang-format on */
 
-/* Fisher and Yates; without --draw they hang as above. */
+/* A Fisher-Yates shuffle; without --draw the order above. */
 static void hang(uint64_t seed, int *place) {
     for (int i = 0; i <= EXHIBITS; i++) place[i] = i;
     for (int i = EXHIBITS; i > 1 && seed > 0; i--) {
@@ -95,7 +94,7 @@ static void print_losses(const gs_digests *a, const gs_digests *b) {
         printf("%4llu %21.4f %18.4f\n", (unsigned long long)step, loss_of(a, step), loss_of(b, step));
 }
 
-/* What `gradsum explain` says, except the cause. */
+/* Prints what `gradsum explain` says, except the cause. */
 static void print_difference(const gs_digests *a, const gs_digests *b) {
     gs_difference d;
     gs_explain(a, b, &d);
@@ -124,7 +123,7 @@ static gs_status print_evidence(const char *of_a, const char *of_b) {
     return status;
 }
 
-/* An older record in it goes. */
+/* Removes an older record. */
 static gs_status make_folder(const char *path, int workers) {
     char file[440];
     for (int r = 0; r < workers; r++) {
@@ -204,11 +203,11 @@ static gs_status print_all_losses(const int *place) {
 }
 
 static int usage(void) {
-    fprintf(
-        stderr,
-        "museum: wanted nothing, 'N FOLDER' with an exhibit of 0 to %d, or --losses; then --even for batches "
-        "that divide, and --draw SEED for another order, SEED above 0\n",
-        EXHIBITS);
+    fprintf(stderr,
+            "museum: wanted no argument, 'N FOLDER' with an exhibit of 0 to %d, or --losses; then --even for "
+            "batches "
+            "that divide, and --draw SEED for another order, with a SEED above 0\n",
+            EXHIBITS);
     return 2;
 }
 

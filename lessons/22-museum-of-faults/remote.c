@@ -13,8 +13,7 @@ typedef struct differs_call {
 
 static void pass_differs(lab_wire *w, void *arguments) {
     differs_call *a = arguments;
-    LAB_VALUE(w, a->row);
-    LAB_VALUE(w, a->tolerance);
+    LAB_VALUES(w, a->row, a->tolerance);
     LAB_RESULT(w, a->result);
 }
 
@@ -25,8 +24,7 @@ typedef struct before_call {
 
 static void pass_before(lab_wire *w, void *arguments) {
     before_call *a = arguments;
-    LAB_VALUE(w, a->x);
-    LAB_VALUE(w, a->y);
+    LAB_VALUES(w, a->x, a->y);
     LAB_RESULT(w, a->result);
 }
 
@@ -66,8 +64,7 @@ typedef struct of_draws_call {
 
 static void pass_of_draws(lab_wire *w, void *arguments) {
     of_draws_call *a = arguments;
-    LAB_VALUE(w, a->steps);
-    LAB_VALUE(w, a->ranks);
+    LAB_VALUES(w, a->steps, a->ranks);
     LAB_IN(w, a->x, (size_t)a->steps * (size_t)a->ranks);
     LAB_RESULT(w, a->result);
 }
@@ -82,80 +79,43 @@ static void pass_shrink(lab_wire *w, void *arguments) {
     shrink_call *a = arguments;
     LAB_VALUE(w, a->ranks);
     LAB_IN(w, a->own, (size_t)a->ranks);
-    LAB_VALUE(w, a->common);
-    LAB_VALUE(w, a->samples);
-    LAB_VALUE(w, a->clip);
+    LAB_VALUES(w, a->common, a->samples, a->clip);
     LAB_RESULT(w, a->result);
 }
 
 #ifdef LAB_HAND_IN
 
-static void call_differs(void *arguments) {
-    differs_call *a = arguments;
-    a->result = lab_differs(&a->row, a->tolerance);
-}
-
-static void call_before(void *arguments) {
-    before_call *a = arguments;
-    a->result = lab_before(&a->x, &a->y);
-}
-
-static void call_of_sum(void *arguments) {
-    of_sum_call *a = arguments;
-    a->result = lab_of_sum(a->ranks, a->share);
-}
-
-static void call_of_loss(void *arguments) {
-    of_loss_call *a = arguments;
-    a->result = lab_of_loss(a->ranks, a->n, a->factor);
-}
-
-static void call_of_draws(void *arguments) {
-    of_draws_call *a = arguments;
-    a->result = lab_of_draws(a->steps, a->ranks, a->x);
-}
-
-static void call_shrink(void *arguments) {
-    shrink_call *a = arguments;
-    a->result = lab_shrink(a->ranks, a->own, a->common, a->samples, a->clip);
-}
+LAB_CALLER(call_differs, differs_call, a->result = lab_differs(&a->row, a->tolerance))
+LAB_CALLER(call_before, before_call, a->result = lab_before(&a->x, &a->y))
+LAB_CALLER(call_of_sum, of_sum_call, a->result = lab_of_sum(a->ranks, a->share))
+LAB_CALLER(call_of_loss, of_loss_call, a->result = lab_of_loss(a->ranks, a->n, a->factor))
+LAB_CALLER(call_of_draws, of_draws_call, a->result = lab_of_draws(a->steps, a->ranks, a->x))
+LAB_CALLER(call_shrink, shrink_call, a->result = lab_shrink(a->ranks, a->own, a->common, a->samples, a->clip))
 
 #else
 
 bool lab_differs(const lab_row *x, double tolerance) {
-    differs_call a = {*x, tolerance, false};
-    lab_remote(DIFFERS, &a);
-    return a.result;
+    LAB_ASK(DIFFERS, differs_call, result, *x, tolerance, false);
 }
 
 bool lab_before(const lab_row *x, const lab_row *y) {
-    before_call a = {*x, *y, false};
-    lab_remote(BEFORE, &a);
-    return a.result;
+    LAB_ASK(BEFORE, before_call, result, *x, *y, false);
 }
 
 lab_sum lab_of_sum(int ranks, const double *share) {
-    of_sum_call a = {ranks, share, LAB_SUM_RIGHT};
-    lab_remote(OF_SUM, &a);
-    return a.result;
+    LAB_ASK(OF_SUM, of_sum_call, result, ranks, share, LAB_SUM_RIGHT);
 }
 
 lab_loss lab_of_loss(int ranks, const size_t *n, const double *factor) {
-    of_loss_call a = {ranks, n, factor, LAB_LOSS_RIGHT};
-    lab_remote(OF_LOSS, &a);
-    return a.result;
+    LAB_ASK(OF_LOSS, of_loss_call, result, ranks, n, factor, LAB_LOSS_RIGHT);
 }
 
 int lab_of_draws(int steps, int ranks, const lab_numbers *x) {
-    of_draws_call a = {steps, ranks, x, 0};
-    lab_remote(OF_DRAWS, &a);
-    return a.result;
+    LAB_ASK(OF_DRAWS, of_draws_call, result, steps, ranks, x, 0);
 }
 
 double lab_shrink(int ranks, const double *own, double common, double samples, double clip) {
-    shrink_call a = {ranks, own, common, samples, clip, 0};
-    lab_remote(SHRINK, &a);
-    return a.result;
+    LAB_ASK(SHRINK, shrink_call, result, ranks, own, common, samples, clip, 0);
 }
 #endif
 

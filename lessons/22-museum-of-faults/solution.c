@@ -4,7 +4,7 @@
 #include "lab.h"
 
 bool lab_differs(const lab_row *x, double tolerance) {
-    /* task 22.1: four numbers, each with its own question. What does a comparison with NaN answer? */
+    /* task 22.1: compare each of the four numbers. What does a comparison with NaN return? */
     for (int k = 0; k < LAB_ALONG; k++)
         if (!(fabs(x->a[k] - x->b[k]) <= tolerance * x->size)) return true;
     return false;
@@ -23,8 +23,8 @@ bool lab_before(const lab_row *x, const lab_row *y) {
 }
 
 lab_sum lab_of_sum(int ranks, const double *share) {
-    /* task 22.3: how many shares are 0, 1, 2, as many as there are ranks, 1 / ranks? Have all ranks the same ones? Does
-     * each have its own? */
+    /* task 22.3: how many shares are 0, 1, 2, `ranks`, 1 / ranks? Do all ranks have the same shares? Does each contain
+     * its own gradient? */
     int zeros = 0, ones = 0, twos = 0, all = 0, parts = 0, own = 0, n = ranks * ranks;
     bool alike = true;
     for (int i = 0; i < n; i++) {
@@ -47,7 +47,7 @@ lab_sum lab_of_sum(int ranks, const double *share) {
 }
 
 lab_loss lab_of_loss(int ranks, const size_t *n, const double *factor) {
-    /* task 22.4: each name predicts a factor for each rank that has samples. Which one predicts them all? */
+    /* task 22.4: each name predicts a factor for each rank that has samples. Which name predicts them all? */
     bool right = true, by = true, times = true, means = true, masked = true;
     double all = 0;
     for (int r = 0; r < ranks; r++) all += (double)n[r];
@@ -69,7 +69,7 @@ lab_loss lab_of_loss(int ranks, const size_t *n, const double *factor) {
 }
 
 int lab_of_draws(int steps, int ranks, const lab_numbers *x) {
-    /* task 22.5: compare each draw with those after it. Are they of one step, or of one rank? lab_equal compares. */
+    /* task 22.5: compare each draw with the later ones (lab_equal). Are they of one step, or of one rank? */
     int same = 0;
     for (int i = 0; i < steps * ranks; i++)
         for (int j = i + 1; j < steps * ranks; j++) {
@@ -82,9 +82,8 @@ int lab_of_draws(int steps, int ranks, const lab_numbers *x) {
 }
 
 double lab_shrink(int ranks, const double *own, double common, double samples, double clip) {
-    /* task 22.6: find the bugs: two. One shows with the second rank, the other with the second sample. (As handed out,
-     * the code of this task begins with a line that says it is not done. Take that line out when you have fixed what
-     * follows.) */
+    /* task 22.6: find the two bugs. One shows with the second rank, the other with the second sample. (As handed out,
+     * the code begins with a line that says it is not done. Remove that line when you have fixed the rest.) */
     double squares = common;
     for (int r = 0; r < ranks; r++) squares += own[r];
     double norm = sqrt(squares) / samples;

@@ -22,12 +22,12 @@ static gs_status fit(gs_dataset **points, gs_trainer **trainer) {
     GS_TRY(make_points(points));
     gs_trainer_options options = {.model = "linear 1", .data = *points, .batch = 50, .loss = GS_REGRESSION};
     options.devices =
-        "cpu,cpu"; /* two workers: each sees half of every batch, and the result is that of one */
+        "cpu,cpu"; /* two workers: each sees half of every batch, and the result is the same as with one */
     GS_TRY(gs_trainer_create(&options, trainer));
     for (int i = 0; i < STEPS; i++) GS_TRY(gs_trainer_step(*trainer, NULL));
     GS_TRY(gs_trainer_evaluate(*trainer, *points, &m));
     GS_TRY(gs_trainer_read_weights(*trainer, w));
-    /* The noise is a sine of 0.1: no plane's loss is much below its variance, 0.1^2 / 2 = 0.005. */
+    /* The noise is a sine of 0.1: no plane's loss falls much below its variance, 0.1^2 / 2 = 0.005. */
     printf("t = %.2f a %+.2f b %+.2f, loss %.4f after %d steps\n", (double)w[0], (double)w[1], (double)w[2],
            m.loss, STEPS);
     return GS_OK;

@@ -1,5 +1,6 @@
-/* A layer of your own: PReLU, y = x where x > 0, else a x, with a learnt slope a for each input. (He, Zhang, Ren, Sun,
- * "Delving deep into rectifiers", 2015.) Its gradient is checked by finite differences; then two workers train with it.
+/* A layer of your own: PReLU, y = x where x > 0, otherwise a x, with a learnt slope a for each input. (He, Zhang, Ren,
+ * Sun, "Delving deep into rectifiers", 2015.) The program checks its gradient by finite differences; then two workers
+ * train with it.
  *
  *     cc own_layer.c $(pkg-config --cflags --libs gradsum) -lm -o own_layer && ./own_layer
  *
@@ -12,12 +13,12 @@
 #include <stdlib.h>
 
 typedef struct prelu {
-    gs_layer base; /* first: a pointer to one is a pointer to the other */
-    /* On the host, of one pass: x; y in forward, dy and then dx in backward; the slopes; their gradients. */
+    gs_layer base; /* first, so that a pointer to one is a pointer to the other */
+    /* One pass on the host: x; y in forward, dy and then dx in backward; the slopes; their gradients. */
     float *x, *d, *a, *da;
 } prelu;
 
-/* Shapes and parameters; there is no device yet. */
+/* Sets shapes and parameters; there is no device yet. */
 static gs_status prelu_plan(gs_layer *l, gs_shape in) {
     l->out = in;
     l->flops = (double)gs_shape_size(in);
@@ -45,11 +46,11 @@ static gs_status prelu_forward(gs_layer *l, const gs_pass *pass, gs_mem x, gs_me
     GS_TRY(l->device->ops->read(l->device, me->x, x, count * sizeof(float)));
     GS_TRY(l->device->ops->read(l->device, me->a, l->param[0].w, slopes * sizeof(float)));
     for (size_t i = 0; i < count; i++) me->d[i] = me->x[i] > 0 ? me->x[i] : me->a[i % slopes] * me->x[i];
-    *y = l->y; /* memory that was made for us, because .buffers is GS_OWN */
+    *y = l->y; /* allocated for this layer, because .buffers is GS_OWN */
     return l->device->ops->write(l->device, l->y, me->d, count * sizeof(float));
 }
 
-/* Of y = x where x > 0, else a x: dx = dy where x > 0, else a dy; da = the sum of x dy over the samples with x <= 0. */
+/* dx = dy where x > 0, otherwise a dy; da = the sum of x dy over the samples with x <= 0. */
 static gs_status prelu_backward(gs_layer *l, const gs_pass *pass, gs_mem dy, gs_mem *dx) {
     prelu *me = (prelu *)l;
     size_t slopes = l->param[0].count, count = pass->n * slopes;
@@ -79,7 +80,7 @@ static gs_layer *make_prelu(void) {
     return gs_layer_new(&prelu_ops, sizeof(prelu), 0);
 }
 
-/* ---- Is its backward right, and can it learn? The target is |x0| + |x1|, which no linear model can give. ---- */
+/* ---- checks backward, then trains: the target is |x0| + |x1|, which no linear model can fit ---- */
 
 enum { SAMPLES = 64, INPUTS = 2, HIDDEN = 8, STEPS = 2000 };
 enum {
@@ -108,7 +109,7 @@ static gs_status make_trainer(const gs_dataset *set, const char *devices, float 
     return gs_trainer_create(&options, trainer);
 }
 
-/* *loss = the loss where weight i is moved by h. */
+/* *loss = the loss with weight i moved by h. */
 static gs_status loss_at(gs_trainer *trainer, const gs_dataset *set, float w[WEIGHTS], int i, float h,
                          double *loss) {
     const float kept = w[i];
@@ -121,8 +122,8 @@ static gs_status loss_at(gs_trainer *trainer, const gs_dataset *set, float w[WEI
     return GS_OK;
 }
 
-/* Move each slope a little up and down: (loss(a + h) - loss(a - h)) / 2h must be what backward says: where the learning
- * rate is 1 and there is no momentum, a step subtracts it from the weights. */
+/* Moves each slope a little up and down: (loss(a + h) - loss(a - h)) / 2h must equal the gradient of backward, which a
+ * step with the learning rate 1 and without momentum subtracts from the weights. */
 static gs_status check(const gs_dataset *set, const char *device, gs_trainer **trainer) {
     const float h = 1e-2f;
     float w[WEIGHTS], after[WEIGHTS];
@@ -154,7 +155,7 @@ static gs_status learn(const gs_dataset *set, const char *devices, gs_trainer **
 int main(int argc, char **argv) {
     gs_dataset *set = NULL;
     gs_trainer *checked = NULL, *trained = NULL;
-    gs_status status = gs_model_add_layer("prelu", make_prelu); /* its word in the texts of models */
+    gs_status status = gs_model_add_layer("prelu", make_prelu); /* its name in model texts */
     if (status == GS_OK) status = make_data(&set);
     if (status == GS_OK) status = check(set, argc > 1 ? argv[1] : "cpu", &checked);
     if (status == GS_OK) status = learn(set, argc > 1 ? argv[1] : "cpu,cpu", &trained);

@@ -1,8 +1,7 @@
-/* A training loop by hand, of the calls that a trainer makes for you: images to the device, forward, loss, backward,
- * update; then the accuracy on the test images. `./training_loop cl` does it on the first OpenCL device.
+/* A training loop by hand, with the calls that a trainer makes for you: images to the device, forward, loss, backward,
+ * update; then the accuracy on the test images. `./training_loop cl` runs it on the first OpenCL device.
  *
- *     cc training_loop.c $(pkg-config --cflags --libs gradsum) -o training_loop && ./training_loop
- */
+ *     cc training_loop.c $(pkg-config --cflags --libs gradsum) -o training_loop && ./training_loop */
 #include <data/order.h>
 #include <gradsum.h>
 #include <layer/make.h>
@@ -23,7 +22,7 @@ static gs_status open_all(loop *l, const char *device) {
     GS_TRY(gs_dataset_load("fashion-mnist-small", GS_TRAIN, &l->train));
     GS_TRY(gs_dataset_load("fashion-mnist-small", GS_TEST, &l->test));
     GS_TRY(gs_device_open(device, 1, &l->device));
-    /* Constructors make the layers. Their shapes follow from that of an image, and are checked. */
+    /* Constructors create the layers, and derive and check their shapes from that of an image. */
     gs_layer *layers[] = {gs_flatten(), gs_linear(64, true), gs_relu(), gs_linear(10, true)};
     gs_model_config config = {.net = gs_sequential(4, layers), .in = gs_dataset_shape(l->train)};
     config.max_batch = BATCH;
@@ -44,7 +43,7 @@ static void close_all(loop *l) {
     gs_dataset_free(l->test);
 }
 
-/* Copy samples order[0..n-1] to the device. */
+/* Copies samples order[0..n-1] to the device. */
 static gs_status load(loop *l, const gs_dataset *set, const uint32_t *order, size_t n) {
     static unsigned char bytes[BATCH * PIXELS];
     static float x[BATCH * PIXELS];
@@ -56,7 +55,7 @@ static gs_status load(loop *l, const gs_dataset *set, const uint32_t *order, siz
     return l->device->ops->write(l->device, l->labels, labels, n * sizeof *labels);
 }
 
-/* Go through a set once. sum: loss, correct predictions and samples, which the loss counts on the device. */
+/* Runs through a set once. sum: loss, correct predictions and samples, which the loss counts on the device. */
 static gs_status go_through(loop *l, const gs_dataset *set, uint64_t epoch, bool training,
                             double sum[GS_STATS]) {
     static uint32_t order[IMAGES];

@@ -1,5 +1,5 @@
-/* Two workers, as threads: each has the whole model and half of the samples. Gradients *and* counts are summed, and
- * both make the same update. cc two_workers.c $(pkg-config --cflags --libs gradsum) -o two_workers && ./two_workers */
+/* Two workers, as threads: each has the whole model and half of the samples. They sum gradients *and* counts, and both
+ * compute the same update. cc two_workers.c $(pkg-config --cflags --libs gradsum) -o two_workers && ./two_workers */
 #include <comm/create.h>
 #include <optim/optimizer.h>
 #include <pthread.h>
@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <sync/scheme.h>
 
-enum { WORKERS = 2, N = 101, STEPS = 300 }; /* 51 samples and 50: the sum of counts makes that right */
+enum { WORKERS = 2, N = 101, STEPS = 300 }; /* 51 samples and 50: dividing by the summed counts stays right */
 static float weights[WORKERS][2];           /* of each rank */
 static gs_status train(gs_comm *comm) {
     gs_device *d;
@@ -34,7 +34,7 @@ static gs_status train(gs_comm *comm) {
         GS_TRY(gs_optimizer_update(optimizer, (double)counts[GS_STAT_SAMPLES])); /* W -= lr dW / 101 */
     }
     GS_TRY(gs_model_read_weights(m, weights[comm->rank]));
-    gs_sync_free(sync); /* after a failure the program ends, and these with it */
+    gs_sync_free(sync); /* not after a failure: the program ends then */
     gs_optimizer_free(optimizer);
     gs_model_free(m);
     gs_device_close(d);
@@ -44,7 +44,7 @@ static gs_status train(gs_comm *comm) {
 static void *worker_main(void *comm) {
     if (train((gs_comm *)comm) == GS_OK) return NULL;
     fprintf(stderr, "%s\n", gs_message());
-    exit(1); /* and the other worker with it, which would wait */
+    exit(1); /* also ends the other worker, which would wait */
 }
 
 int main(void) {

@@ -26,11 +26,13 @@ static cJSON *output_of(const cJSON *marks) {
     if (!out) return cJSON_CreateString("");
     cJSON_ArrayForEach(mark, marks) {
         const char *lab = gs_mark_text(mark, "lab"), *problem = gs_mark_text(mark, "problem");
-        const char *messages = gs_mark_text(mark, "messages"), *changed = gs_mark_text(mark, "changed");
+        const char *messages = gs_mark_text(mark, "messages"), *changed = gs_mark_text(mark, "changed"),
+                   *run = gs_mark_text(mark, "run");
         fprintf(out, "lab %s: %g/%g%s%s\n", lab, gs_mark_number(mark, "points"), gs_mark_number(mark, "of"),
                 *problem ? ": " : "", problem);
         if (*messages) fprintf(out, "%s\n", messages);
         if (*changed) fprintf(out, "changed outside of the blanks:\n%s\n", changed);
+        if (*run) fprintf(out, "%s\n", run);
     }
     fclose(out);
     cJSON *value = cJSON_CreateString(text ? text : "");

@@ -67,7 +67,7 @@ static void begin_suite(FILE *out, const cJSON *mark) {
 
 static void print_suite(FILE *out, const cJSON *mark) {
     const cJSON *task, *tasks = cJSON_GetObjectItemCaseSensitive(mark, "tasks");
-    const char *messages = gs_mark_text(mark, "messages");
+    const char *messages = gs_mark_text(mark, "messages"), *run = gs_mark_text(mark, "run");
     begin_suite(out, mark);
     cJSON_ArrayForEach(task, tasks) {
         char name[400], points[60];
@@ -77,9 +77,10 @@ static void print_suite(FILE *out, const cJSON *mark) {
         print_case(out, mark, name, lost_points(task) ? points : NULL, gs_mark_text(task, "note"));
     }
     if (!cJSON_GetArraySize(tasks)) print_case(out, mark, "hand-in", "", gs_mark_text(mark, "problem"));
-    if (*messages) {
+    if (*messages || *run) {
         fputs("    <system-err>", out);
         gs_xml_text(out, messages);
+        gs_xml_text(out, run);
         fputs("</system-err>\n", out);
     }
     fputs("  </testsuite>\n", out);

@@ -11,6 +11,7 @@
 #include "io/file.h"
 #include "io/json.h"
 #include "lessons/grade/command.h"
+#include "lessons/grade/exact_run.h"
 #include "lessons/sandbox.h"
 #include "train/train.h"
 
@@ -201,7 +202,7 @@ gs_status gs_graders_no_points(gs_graders *g, const char *lab, const char *probl
 }
 
 gs_status gs_graders_grade(gs_graders *g, const gs_hand_in *h, cJSON **mark) {
-    char problem[400], wanted[PATH_MAX + 40];
+    char problem[400], wanted[PATH_MAX + 40], run[1000] = "";
     int lab = atoi(h->lab);
     *mark = NULL;
     snprintf(problem, sizeof problem, "%s", h->problem);
@@ -214,5 +215,8 @@ gs_status gs_graders_grade(gs_graders *g, const gs_hand_in *h, cJSON **mark) {
         GS_TRY(grade_copy(g, h->lab, h->path, mark, problem, sizeof problem));
     if (!*mark) return gs_graders_no_points(g, h->lab, problem, mark);
     if (!g->empty[lab]) remember(g, lab, *mark);
+    snprintf(strrchr(wanted, '/'), sizeof "/exact.txt", "/exact.txt");
+    gs_exact_run_check(wanted, h->path, run, sizeof run);
+    if (*run) cJSON_AddStringToObject(*mark, "run", run);
     return GS_OK;
 }

@@ -61,6 +61,8 @@ void gs_mark_note(const cJSON *mark, char *text, size_t size) {
     const char *changed = gs_mark_text(mark, "changed");
     if (*changed && graded)
         gs_append(text, size, "%schanged outside of the blanks: %s", *text ? "; " : "", changed);
+    const char *run = gs_mark_text(mark, "run");
+    if (*run) gs_append(text, size, "%s%s", *text ? "; " : "", run);
     end_whole(text, size);
 }
 

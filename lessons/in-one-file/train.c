@@ -1,24 +1,24 @@
-/* Data-parallel training in one file: plain C11 and threads. Read it from top to bottom; that takes about an hour.
+/* Data-parallel training in one file: plain C11 and threads. Read it from top to bottom, in about an hour. Short of
+ * time? Read sections 9, 5, 7 and 8. One training step of three workers, with the sections of this file:
  *
- *     1 data             images become numbers
- *     2 layers           forward and backward, each a plain loop under its formula
- *     3 random numbers   the same ones in every worker
- *     4 model            layers in a row; all weights in one flat array, all gradients in another
- *     5 shards           which worker sees which samples
- *     6 local gradient   what a worker computes alone
- *     7 sum              one gradient from N: around a ring, or by way of a parameter server
- *     8 update           the same in every worker, so that all copies of the model stay the same
- *     9 training         steps and epochs; one thread for each worker
+ *     1 data     5 shards             a batch of 128:  | worker 0 | worker 1 | worker 2 |
+ *     2 layers   4 model              forward, loss    |    43    |    43    |    42    |  samples
+ *     6 local gradient                backward              dw0        dw1        dw2
+ *                                                             \         |         /
+ *     7 sum (ring or server)                              dw = dw0 + dw1 + dw2, on all workers
+ *                                                             /         |         \
+ *     8 update                        w -= rate dw / 128      w         w         w      stay equal
+ *     9 training   steps and epochs; each worker is a thread          3 random numbers   equal on all workers
  *
- * In gradsum's top folder this trains LeNet, with three workers that sum their gradients around a ring:
+ * Train LeNet with three workers that sum their gradients around a ring, in gradsum's top folder:
  *     make in-one-file && build/in-one-file build/fashion-mnist-small lenet 3 ring
- * The same without make, which also unpacks the images:
+ * or without make:
  *     cp -r datasets/fashion-mnist-small images && gunzip -r images
  *     cc -std=c11 -O3 -o train lessons/in-one-file/train.c -lm -lpthread && ./train images lenet 3 ring
  *
- * The rest of gradsum does the same, faster and in more places; tests/train/test_in_one_file.c compares the weights.
- * Names are the same, too: x is the input of a layer, y its output, w its weights and b its bias. dx, dy, dw and db are
- * gradients: dw[i] says how much the loss grows when w[i] does. */
+ * The rest of gradsum computes the same weights (tests/train/test_in_one_file.c compares them), faster and on more
+ * devices, with the same names: x is a layer's input, y its output, w its weights, b its bias. dx, dy, dw and db are
+ * gradients: dw[i] is the derivative of the loss with respect to w[i]. */
 #include <math.h>
 #include <pthread.h>
 #include <stdbool.h>
@@ -27,17 +27,16 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { BATCH = 128, EPOCHS = 3, SEED = 1 }; /* BATCH: samples of a step, of all workers together */
-enum { LOSS, CORRECT, SAMPLES, COUNTS };    /* the sums over samples that are counted */
-static const float MOMENTUM = 0.9f;
-static float learning_rate = 0.05f;
+enum { BATCH = 128, EPOCHS = 3, SEED = 1 }; /* BATCH: the samples of one step, over all workers */
+enum { LOSS, CORRECT, SAMPLES, COUNTS };    /* counted for each step */
+static float learning_rate = 0.05f, momentum = 0.9f;
 
 static void fail(const char *what, const char *problem) {
     fprintf(stderr, "in-one-file: %s: %s\n", what, problem);
     exit(1);
 }
 
-/* Memory for `count` elements, all 0. What lives as long as the program is not freed. */
+/* Memory for `count` elements, all 0. Memory needed until exit is never freed. */
 static void *allocate(size_t count, size_t size) {
     void *memory = calloc(count, size);
     if (!memory) fail("memory", "there is not enough");
@@ -52,16 +51,15 @@ static struct dataset {
 } train_set, test_set;
 static float scale, shift; /* see find_scaling */
 
-/* A file of the IDX format: 0, 0, 8 (for bytes), the number of sizes, the sizes as big-endian int32, the bytes. Images
- * have three sizes (count, 28, 28), labels one (count): a header of 16 or 8 bytes. */
+/* An IDX file holds 0, 0, 8 (meaning bytes), the number of sizes, the sizes as big-endian int32, and the bytes. Images
+ * have three sizes (count, 28, 28), labels have one (count), so their headers have 16 and 8 bytes. */
 static uint8_t *read_idx(const char *folder, const char *name, size_t head_size, size_t each, size_t *count) {
     char path[4096];
     uint8_t head[16];
     snprintf(path, sizeof path, "%s/%s", folder, name);
     FILE *file = fopen(path, "rb");
     if (!file || fread(head, 1, head_size, file) != head_size || head[2] != 8 || head[3] != head_size / 4 - 1)
-        fail(path,
-             "cannot be opened, or does not begin as an IDX file of this kind; is it still compressed?");
+        fail(path, "cannot be opened, or is no IDX file of this kind; is it still compressed?");
     *count = (size_t)head[4] << 24 | (size_t)head[5] << 16 | (size_t)head[6] << 8 | head[7];
     uint8_t *data = allocate(*count, each);
     if (*count == 0 || fread(data, each, *count, file) != *count || getc(file) != EOF)
@@ -80,8 +78,8 @@ static struct dataset load(const char *folder, const char *images, const char *l
     return d;
 }
 
-/* Inputs are (byte / 255 - mean) / std, computed as scale byte + shift, with mean and standard deviation of all pixels
- * of the training set: so they have mean 0 and variance 1, and one learning rate suits all layers. */
+/* A model's input is (byte / 255 - mean) / std = scale byte + shift. mean and std are those of all training pixels, so
+ * inputs have mean 0 and variance 1, and one learning rate suits all layers. Floats round where gradsum's do. */
 static void find_scaling(const uint8_t *byte, size_t count) {
     double sum = 0, squares = 0, n = (double)count;
     for (size_t i = 0; i < count; i++) sum += byte[i], squares += byte[i] * byte[i];
@@ -91,9 +89,9 @@ static void find_scaling(const uint8_t *byte, size_t count) {
 }
 
 /* ---- 2 layers ----
- * A layer is two functions, here for one sample. Forward computes y from x. Backward is given dy and computes dx by the
- * chain rule, which is the dy of the layer before; the first layer gets dx = NULL. A layer with weights also adds to dw
- * and db. Arguments begin with the sizes, so that an array can show its shape: float w[out][in]. */
+ * A layer is two functions of one sample. Forward computes y from x. Backward computes dx from dy by the chain rule,
+ * and adds to dw and db. dx is the dy of the layer before it; the first layer gets dx = NULL. Sizes are the first
+ * arguments, so that each array shows its shape: float w[out][in]. */
 
 /* linear:   y[o] = b[o] + sum over k of w[o][k] x[k] */
 static void linear_forward(int in, int out, float y[out], float x[in], float w[out][in], float b[out]) {
@@ -118,7 +116,7 @@ static void linear_backward(int in, int out, float dx[in], float dw[out][in], fl
 }
 
 /* The sizes of a convolution: channels, rows and columns of its input (C, H, W) and of its output (O, R, S), its kernel
- * (K x K), and how many rows and columns of zeros it sees around the image (P). */
+ * (K x K), and the rows and columns of zeros around the image (P). */
 typedef struct window {
     int C, H, W, O, R, S, K, P;
 } window;
@@ -166,7 +164,7 @@ static void relu_forward(int count, float y[count], float x[count]) {
     for (int i = 0; i < count; i++) y[i] = x[i] > 0 ? x[i] : 0;
 }
 
-/* dx = dy where y > 0, for there y = x; else 0, for there y = 0 whatever x is. */
+/* dx = dy where y > 0, because there y = x; elsewhere dx = 0, because there y is constant. */
 static void relu_backward(int count, float dx[count], float dy[count], float y[count]) {
     for (int i = 0; i < count; i++) dx[i] = y[i] > 0 ? dy[i] : 0;
 }
@@ -176,12 +174,12 @@ static void max_pool_forward(window z, float y[z.C][z.R][z.S], float x[z.C][z.H]
     for (int c = 0; c < z.C; c++)
         for (int r = 0; r < z.R; r++)
             for (int s = 0; s < z.S; s++) {
-                float *top = &x[c][2 * r][2 * s], *bottom = &x[c][2 * r + 1][2 * s];
-                y[c][r][s] = fmaxf(fmaxf(top[0], top[1]), fmaxf(bottom[0], bottom[1]));
+                float *above = &x[c][2 * r][2 * s], *below = &x[c][2 * r + 1][2 * s];
+                y[c][r][s] = fmaxf(fmaxf(above[0], above[1]), fmaxf(below[0], below[1]));
             }
 }
 
-/* dx = dy for the largest x of a window, the first one if several are equal. y does not depend on the others: 0. */
+/* dx = dy for the largest x of a window (the first of equals); 0 for the others, on which y does not depend. */
 static void max_pool_backward(window z, float dx[z.C][z.H][z.W], float dy[z.C][z.R][z.S],
                               float y[z.C][z.R][z.S], float x[z.C][z.H][z.W]) {
     memset(dx, 0, (size_t)z.C * sizeof *dx);
@@ -195,8 +193,8 @@ static void max_pool_backward(window z, float dx[z.C][z.H][z.W], float dy[z.C][z
 }
 
 /* softmax cross-entropy:   p[k] = exp(x[k]) / sum over j of exp(x[j]),   loss = -log p[label]
- * p is a probability for each class, and backward becomes simple:   dx[k] = p[k] - (k == label)
- * (The largest x is taken off first: that leaves p as it is, and exp cannot overflow.) */
+ * p is a probability for each class. Backward is simple:   dx[k] = p[k] - (k == label)
+ * The largest x is subtracted first: p does not change, and exp cannot overflow. */
 static void softmax_cross_entropy(float dx[CLASSES], float x[CLASSES], int label, float counts[COUNTS]) {
     int largest = 0;
     float sum = 0;
@@ -210,7 +208,7 @@ static void softmax_cross_entropy(float dx[CLASSES], float x[CLASSES], int label
 
 /* ---- 3 random numbers ----
  * Philox4x32-10: Salmon, Moraes, Dror, Shaw, "Parallel random numbers: as easy as 1, 2, 3" (2011). A number depends on
- * the seed and on its purpose alone. So all workers draw the same initial weights and the same order of the samples. */
+ * the seed and its purpose only, so all workers draw the same initial weights and the same order of the samples. */
 enum { STREAM_WEIGHTS = 1, STREAM_ORDER = 2 };
 
 /* 32 random bits: number `at` for parameter `which` (STREAM_WEIGHTS) or epoch `which` (STREAM_ORDER). */
@@ -226,35 +224,48 @@ static uint32_t random_bits(uint32_t stream, uint32_t which, int at) {
 }
 
 /* ---- 4 model ----
- *
  *     weights     | w of layer 1 | b of layer 1 | w of layer 3 | ... |
  *     gradients   | dw           | db           | dw           | ... | loss, correct, samples |
- *
- * So the sum over the workers (7) and the update (8) are one loop each, and need not know what a layer is. The counts
- * at the end of the gradients travel in the same sum. */
+ * The sum over the workers (7) and the update (8) are therefore one loop each, and know nothing of layers. The counts
+ * stand at the end of the gradients, so the same sum includes them. */
 enum { END, IMAGE, LINEAR, CONV2D, RELU, MAX_POOL, MOST_PARAMS = 600000, MOST_WORKERS = 16 };
 
-/* LINEAR has a number of outputs; CONV2D has its O, K and P. */
-static const int mlp[][4] = {{IMAGE}, {LINEAR, 512}, {RELU}, {LINEAR, 256}, {RELU}, {LINEAR, CLASSES}, {END}};
+/* A layer's number of outputs, for LINEAR; O, K and P for CONV2D. On the right: the shape of its y. */
+static const int mlp[][4] = {{IMAGE},           /* 1 x 28 x 28 */
+                             {LINEAR, 512},     /* 512 */
+                             {RELU},            /* 512 */
+                             {LINEAR, 256},     /* 256 */
+                             {RELU},            /* 256 */
+                             {LINEAR, CLASSES}, /* 10 */
+                             {END}};
 
-/* LeNet-5 (LeCun and others, 1998), with relu and max_pool where theirs has sigmoids and means */
-static const int lenet[][4] = {{IMAGE}, {CONV2D, 6, 5, 2}, {RELU},        {MAX_POOL}, {CONV2D, 16, 5, 0},
-                               {RELU},  {MAX_POOL},        {LINEAR, 120}, {RELU},     {LINEAR, 84},
-                               {RELU},  {LINEAR, CLASSES}, {END}};
+/* LeNet-5 (LeCun and others, 1998), with relu for its sigmoids and max_pool for its means */
+static const int lenet[][4] = {{IMAGE},            /* 1 x 28 x 28 */
+                               {CONV2D, 6, 5, 2},  /* 6 x 28 x 28 */
+                               {RELU},             /* 6 x 28 x 28 */
+                               {MAX_POOL},         /* 6 x 14 x 14 */
+                               {CONV2D, 16, 5, 0}, /* 16 x 10 x 10 */
+                               {RELU},             /* 16 x 10 x 10 */
+                               {MAX_POOL},         /* 16 x 5 x 5 */
+                               {LINEAR, 120},      /* 120 */
+                               {RELU},             /* 120 */
+                               {LINEAR, 84},       /* 84 */
+                               {RELU},             /* 84 */
+                               {LINEAR, CLASSES},  /* 10 */
+                               {END}};
 
 typedef struct layer {
     int kind;
-    window z;     /* LINEAR: C inputs, O outputs, all other sizes are 1 */
-    size_t w, b;  /* the places of its parameters in the flat arrays */
-    void *y, *dy; /* x and dx are the y and dy of the layer before */
+    window z;     /* LINEAR: C inputs and O outputs; all other sizes are 1 */
+    size_t w, b;  /* where its parameters begin in the flat arrays */
+    void *y, *dy; /* x and dx are the y and dy of the layer before it */
 } layer;
 
-/* A worker has its own copy of the model. */
 typedef struct worker {
-    int rank;                /* its number, from 0 on */
-    layer layers[16], *last; /* layers[0] is the IMAGE: it computes nothing */
-    size_t params;           /* weights and biases, of all layers */
-    uint32_t arrays;         /* how many w and b these are */
+    int rank;                /* 0, 1, ... */
+    layer layers[16], *last; /* layers[0] is the IMAGE, which computes nothing */
+    size_t params;           /* all weights and biases */
+    uint32_t arrays;         /* the number of w and b arrays */
     float weights[MOST_PARAMS], gradients[MOST_PARAMS], velocity[MOST_PARAMS];
 } worker;
 
@@ -262,8 +273,8 @@ static int size_of_y(const layer *l) {
     return l->z.O * l->z.R * l->z.S;
 }
 
-/* Append a w or b to the flat arrays; returns its place. It begins as random numbers in [-k, k), k = 1 / sqrt(fan_in):
- * fan_in is how many x each y sums, so y is about as large as x. */
+/* Append a w or b to the flat arrays; returns its place. Each y sums fan_in values of x. They begin random in
+ * [-k, k), k = 1 / sqrt(fan_in), so y is about as large as x. */
 static size_t append(worker *me, int count, int fan_in) {
     float k = 1 / sqrtf((float)fan_in);
     size_t place = me->params;
@@ -276,26 +287,24 @@ static size_t append(worker *me, int count, int fan_in) {
 }
 
 /* Each layer's sizes follow from those of the layer before it. */
-static void create_model(worker *me, const int text[][4]) {
-    window in = {.O = 1, .R = 28, .S = 28}; /* as if it were the output of a layer */
-    for (layer *l = me->layers; (*text)[0] != END; me->last = l++, text++) {
-        int C = in.O, H = in.R, W = in.S, O = (*text)[1], K = (*text)[2], P = (*text)[3];
-        l->kind = (*text)[0];
+static void create_model(worker *me, const int spec[][4]) {
+    window in = {.O = 1, .R = 28, .S = 28}; /* the output of the layer before */
+    for (layer *l = me->layers; (*spec)[0] != END; me->last = l++, spec++) {
+        int C = in.O, H = in.R, W = in.S, O = (*spec)[1], K = (*spec)[2], P = (*spec)[3];
+        l->kind = (*spec)[0];
         l->z = (window){C, H, W, C, H, W, 1, 0};
         if (l->kind == MAX_POOL) l->z = (window){C, H, W, C, H / 2, W / 2, 2, 0};
         if (l->kind == CONV2D) l->z = (window){C, H, W, O, H + 2 * P - K + 1, W + 2 * P - K + 1, K, P};
         if (l->kind == LINEAR) l->z = (window){C * H * W, 1, 1, O, 1, 1, 1, 0};
-        int fan_in = l->z.C * l->z.K * l->z.K;
-        bool learns = l->kind == LINEAR || l->kind == CONV2D;
-        if (learns) l->w = append(me, O * fan_in, fan_in);
-        if (learns) l->b = append(me, O, fan_in);
+        int fan_in = l->z.C * l->z.K * l->z.K, learns = l->kind == LINEAR || l->kind == CONV2D;
+        if (learns) l->w = append(me, O * fan_in, fan_in), l->b = append(me, O, fan_in);
         l->y = allocate((size_t)size_of_y(l), sizeof(float));
         l->dy = l->kind == IMAGE ? NULL : allocate((size_t)size_of_y(l), sizeof(float));
         in = l->z;
     }
 }
 
-/* From an image, the y of layer 0, to the y of the last layer: a number for each class. */
+/* From the image, the y of layer 0, to the y of the last layer: a number for each class. */
 static void forward(worker *me) {
     for (layer *l = me->layers + 1; l <= me->last; l++) {
         void *x = l[-1].y, *w = me->weights + l->w, *b = me->weights + l->b;
@@ -306,7 +315,7 @@ static void forward(worker *me) {
     }
 }
 
-/* From the dy of the last layer to the first layer. Adds to the gradients. */
+/* From the dy of the last layer back to the first layer; adds to the gradients. */
 static void backward(worker *me) {
     for (layer *l = me->last; l > me->layers; l--) {
         void *x = l[-1].y, *dx = l[-1].dy, *w = me->weights + l->w;
@@ -319,34 +328,32 @@ static void backward(worker *me) {
 }
 
 /* ---- 5 shards ----
- * An epoch goes once through all samples, in its own order. A step takes the next BATCH of them, the global
- * batch, and each worker a contiguous part of that. So the global batches are the same for any number of workers.
- *
- *     order of an epoch:  | 17 4 88 23 9 61 | 5 70 31 2 44 8 | 12 99 |      batch 6; the last batch is what is left
+ * An epoch uses every sample once, in its own order. Each step takes the next BATCH samples, the global batch; each
+ * worker takes a contiguous part of them. So the global batches do not depend on the number of workers.
+ *     order of an epoch:  | 17 4 88 23 9 61 | 5 70 31 2 44 8 | 12 99 |      if BATCH is 6; the last batch is shorter
  *     2 workers:          |  w0   |   w1    |  w0   |  w1    | w0 |w1| */
 typedef struct range {
     size_t first, count;
 } range;
 
-/* Part `part` of `total` things cut into `parts`: the first total % parts of them have one thing more. */
+/* Part number `part` of `parts` parts of `total` elements. The first total % parts of them are longer by one. */
 static range part_of(size_t total, int part, int parts) {
     size_t p = (size_t)part, least = total / (size_t)parts, longer = total % (size_t)parts;
     return (range){p * least + (p < longer ? p : longer), least + (p < longer)};
 }
 
-/* Fisher-Yates: each element, from the last down, is swapped with one of those before it, or with itself. */
+/* Fisher and Yates: from the last element down, swap each with itself or with one before it. */
 static void shuffle(uint32_t *order, int count, uint32_t epoch) {
     for (int i = 0; i < count; i++) order[i] = (uint32_t)i;
     for (int i = count - 1; i > 0; i--) {
         uint64_t j = (uint64_t)random_bits(STREAM_ORDER, epoch, i) * ((uint64_t)i + 1) >> 32; /* 0 to i */
         uint32_t kept = order[i];
-        order[i] = order[j];
-        order[j] = kept;
+        order[i] = order[j], order[j] = kept;
     }
 }
 
 /* ---- 6 local gradient ---- */
-/* Forward and loss of one sample. Adds to the counts. */
+/* Forward and loss of one sample; adds to the counts. */
 static void predict(worker *me, const struct dataset *d, size_t sample, float counts[COUNTS]) {
     float *x = me->layers[0].y;
     for (size_t p = 0; p < PIXELS; p++) x[p] = scale * d->images[sample * PIXELS + p] + shift;
@@ -354,7 +361,7 @@ static void predict(worker *me, const struct dataset *d, size_t sample, float co
     softmax_cross_entropy(me->last->dy, me->last->y, d->labels[sample], counts);
 }
 
-/* The *sum* of the gradients of these samples' losses, and their counts. A last batch may have none for a worker. */
+/* The *sum* of these samples' gradients, and their counts. In the last batch a worker may have no sample. */
 static void local_gradient(worker *me, const struct dataset *d, const uint32_t *samples, size_t count) {
     memset(me->gradients, 0, (me->params + COUNTS) * sizeof(float));
     for (size_t i = 0; i < count; i++) {
@@ -364,15 +371,15 @@ static void local_gradient(worker *me, const struct dataset *d, const uint32_t *
 }
 
 /* ---- 7 sum ----
- * Workers send messages, as on several machines: none looks into another's memory. Each pair of workers has a mailbox,
- * with room for one message. Between machines the next two functions would use a network; nothing else would change. */
+ * Workers send messages, as between machines; none reads another's memory. A mailbox from each worker to each other
+ * holds one message. With machines, the next two functions would use a network; nothing else would change. */
 static worker workers[MOST_WORKERS];
 static int world_size;                             /* the number of workers */
 static float *mailbox[MOST_WORKERS][MOST_WORKERS]; /* [from][to]; NULL: empty */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t changed = PTHREAD_COND_INITIALIZER;
 
-/* Copy a part of our gradients into the mailbox to worker `to`, when that is empty. */
+/* Copy range r of our gradients to the mailbox of worker `to`; wait first until it is empty. */
 static void send(worker *me, range r, int to) {
     float *message = allocate(r.count + 1, sizeof *message);
     memcpy(message, me->gradients + r.first, r.count * sizeof *message);
@@ -383,7 +390,7 @@ static void send(worker *me, range r, int to) {
     pthread_mutex_unlock(&lock);
 }
 
-/* Wait for the message of worker `from`, and add it to this part of our gradients, or replace them by it. */
+/* Wait for a message from worker `from`; add it to range r of our gradients, or copy it there. */
 static void receive(worker *me, range r, int from, bool add) {
     pthread_mutex_lock(&lock);
     while (!mailbox[from][me->rank]) pthread_cond_wait(&changed, &lock);
@@ -395,25 +402,23 @@ static void receive(worker *me, range r, int from, bool add) {
     free(message);
 }
 
-/* Parameter server: rank 0 collects the gradients, adds them up, and sends the sum to all. Only two rounds, but all
- * 2 (N - 1) messages, each as large as the model, pass through one worker. */
+/* Parameter server: rank 0 receives all gradients, adds them, and sends the sum to all. This takes only two rounds, but
+ * all 2 (N - 1) messages, each as large as the model, pass through one worker. */
 static void sum_by_server(worker *me) {
     range all = {0, me->params + COUNTS};
     for (int other = 1; other < world_size && me->rank == 0; other++) receive(me, all, other, true);
     for (int other = 1; other < world_size && me->rank == 0; other++) send(me, all, other);
-    if (me->rank > 0) send(me, all, 0);
-    if (me->rank > 0) receive(me, all, 0, false);
+    if (me->rank > 0) send(me, all, 0), receive(me, all, 0, false);
 }
 
-/* Ring: each worker sends to its right neighbour and receives from its left one. The gradients are cut into N chunks:
- *
+/* Ring: each worker sends to its right neighbour and receives from its left one. The gradients are cut into N chunks;
+ * rank r first sends chunk r, then always what it received last: chunk r - round, modulo N (2 N keeps it positive).
  *              add what arrives         copy what arrives
  *              round 1    round 2       round 3    round 4
  *     rank 0   sends a    sends c       sends b    sends a        After round 2, rank 0 has the sum of all b,
  *     rank 1   sends b    sends a       sends c    sends b        rank 1 that of all c, rank 2 that of all a.
  *     rank 2   sends c    sends b       sends a    sends c
- *
- * 2 (N - 1) rounds, but each worker sends only 2 (N - 1) / N times the size of the model, and all send at once.
+ * This takes 2 (N - 1) rounds, but each worker sends only 2 (N - 1) / N times the model's size, and all send at once.
  * (Patarasuk, Yuan, "Bandwidth optimal all-reduce algorithms for clusters of workstations", 2009.) */
 static void sum_by_ring(worker *me) {
     int N = world_size, right = (me->rank + 1) % N, left = (me->rank + N - 1) % N;
@@ -426,21 +431,21 @@ static void sum_by_ring(worker *me) {
 
 /* ---- 8 update ----
  * SGD with momentum:   g = dw / samples,   v = momentum v + g,   w = w - learning_rate v
- * Gradients and samples of all workers were summed, and are divided here, once. So each sample weighs the same, even
- * where the parts are not equally large. (A mean of the workers' means would be another algorithm.) */
+ * The sum over all workers is divided here, once, by the number of all samples. Every sample therefore has the same
+ * weight, even if the workers' parts differ in size. (A mean of the workers' means would be another algorithm.) */
 static void update(worker *me) {
     float share = 1 / me->gradients[me->params + SAMPLES];
     for (size_t i = 0; i < me->params; i++) {
-        me->velocity[i] = MOMENTUM * me->velocity[i] + share * me->gradients[i];
+        me->velocity[i] = momentum * me->velocity[i] + share * me->gradients[i];
         me->weights[i] -= learning_rate * me->velocity[i];
     }
 }
 
 /* ---- 9 training ---- */
 static void (*sum_gradients)(worker *);
-static long steps = 1000000; /* the run ends after this many */
+static long steps = 1000000; /* at most */
 
-/* What each worker does, in its own thread. */
+/* Each worker runs this in its own thread. */
 static void *train(void *argument) {
     worker *me = argument;
     uint32_t *order = allocate(train_set.count, sizeof *order);
@@ -455,7 +460,7 @@ static void *train(void *argument) {
             update(me);
             for (int i = 0; i < COUNTS; i++) sum[i] += me->gradients[me->params + i];
         }
-        if (me->rank > 0) continue; /* rank 0 reports, and the others wait for it in their next sum */
+        if (me->rank > 0) continue; /* rank 0 reports; the others wait in their next sum */
         for (size_t i = 0; i < test_set.count; i++) predict(me, &test_set, i, test);
         printf("epoch %ld  train loss %.4f, accuracy %.2f %%  test %.2f %%\n", epoch,
                sum[LOSS] / sum[SAMPLES], 100 * sum[CORRECT] / sum[SAMPLES],
@@ -466,8 +471,6 @@ static void *train(void *argument) {
 }
 
 int main(int argc, char **argv) {
-    const char *usage =
-        "FOLDER mlp|lenet WORKERS(1 to 16) ring|ps [LEARNING-RATE [STEPS [FILE-FOR-WEIGHTS]]]";
     bool complete = argc >= 5 && argc <= 8, is_mlp = complete && strcmp(argv[2], "mlp") == 0;
     bool is_ring = complete && strcmp(argv[4], "ring") == 0;
     if (complete) world_size = atoi(argv[3]);
@@ -475,12 +478,11 @@ int main(int argc, char **argv) {
     if (argc > 6) steps = atol(argv[6]);
     if (!complete || (!is_mlp && strcmp(argv[2], "lenet") != 0) || (!is_ring && strcmp(argv[4], "ps") != 0) ||
         steps < 1 || world_size < 1 || world_size > MOST_WORKERS || !(learning_rate > 0))
-        fail("usage", usage);
+        fail("usage", "FOLDER mlp|lenet WORKERS(1 to 16) ring|ps [LEARNING-RATE [STEPS [FILE-FOR-WEIGHTS]]]");
     sum_gradients = is_ring ? sum_by_ring : sum_by_server;
     train_set = load(argv[1], "train-images-idx3-ubyte", "train-labels-idx1-ubyte");
     test_set = load(argv[1], "t10k-images-idx3-ubyte", "t10k-labels-idx1-ubyte");
     find_scaling(train_set.images, train_set.count * PIXELS);
-
     pthread_t threads[MOST_WORKERS];
     for (int i = 0; i < world_size; i++) {
         workers[i].rank = i;
@@ -488,7 +490,6 @@ int main(int argc, char **argv) {
         if (pthread_create(&threads[i], NULL, train, &workers[i])) fail("thread", "cannot be started");
     }
     for (int i = 0; i < world_size; i++) pthread_join(threads[i], NULL);
-
     size_t bytes = workers[0].params * sizeof(float);
     for (int i = 1; i < world_size; i++)
         if (memcmp(workers[0].weights, workers[i].weights, bytes) != 0) fail("weights", "differ");

@@ -57,7 +57,8 @@ char *ast_words(cmark_node *node) {
         cmark_node *n = cmark_iter_get_node(iter);
         const char *literal = cmark_node_get_literal(n);
         if (e != CMARK_EVENT_ENTER) continue;
-        if (ast_is(n, "softbreak") || ast_is(n, "linebreak")) fputc(' ', to);
+        if (ast_is(n, "softbreak") || ast_is(n, "linebreak") || (ast_is(n, "table_cell") && n != node))
+            fputc(' ', to);
         if ((ast_is(n, "text") || ast_is(n, "code") || ast_is(n, "code_block")) && literal)
             fputs(literal, to);
     }

@@ -6,11 +6,14 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "io/json.h"
+
 typedef struct page {
     site *s;
     size_t index;
     ast a;
     const char *text; /* of the README */
+    gs_status status; /* of its pictures' commands */
 } page;
 
 static const char *source_of(const page *p) {
@@ -52,6 +55,44 @@ static void turn_link(page *p, cmark_node *link) {
     }
     for (cmark_node *child; (child = cmark_node_first_child(link));) cmark_node_insert_before(link, child);
     cmark_node_free(link);
+}
+
+/* The page that a picture's command makes, below the picture. */
+static void show_moving(page *p, cmark_node *image, const char *command, const char *source) {
+    const char *name = site_want(p->s, source);
+    char up[PATH_MAX], path[PATH_MAX], line[4 * PATH_MAX], *html = NULL, *words = ast_words(image);
+    size_t size = 0;
+    FILE *to = name ? open_memstream(&html, &size) : NULL;
+    if (to) {
+        site_up(p->s->pages[p->index].name, up, sizeof up);
+        snprintf(path, sizeof path, "%.*shtml", (int)(strlen(name) - 3), name);
+        fprintf(to, "<figure class=\"moving\"><iframe src=\"%s%s\" loading=\"lazy\" title=\"", up, path);
+        site_escape(to, words, strlen(words));
+        fputs("\"></iframe>\n<figcaption><code>", to);
+        site_escape(to, command, strlen(command));
+        fprintf(to, "</code> <a href=\"%s%s\">open alone</a></figcaption></figure>\n", up, path);
+        fclose(to);
+        cmark_node_insert_after(top_block(p, image), ast_raw(true, html));
+        snprintf(line, sizeof line, "mkdir -p '%s/%.*s' && '%s' %s -o '%s/%s' >/dev/null", p->s->folder,
+                 (int)(strrchr(path, '/') - path), path, p->s->gradsum, command + strlen("gradsum "),
+                 p->s->folder, path);
+        if (p->status == GS_OK && system(line) != 0)
+            p->status = gs_fail(GS_E_FILE, "%s: this picture's command fails: %s", source_of(p), command);
+    }
+    free(html);
+    free(words);
+}
+
+static void turn_image(page *p, cmark_node *image) {
+    char found[PATH_MAX], *title = strdup(cmark_node_get_title(image));
+    cmark_node_set_title(image, "");
+    for (char *c = title; c && *c; c++)
+        if (*c == '\n') *c = ' ';
+    if (title && strncmp(title, "gradsum ", 8) == 0 &&
+        site_find(p->s, source_of(p), cmark_node_get_url(image), found, sizeof found))
+        show_moving(p, image, title, found);
+    free(title);
+    turn_link(p, image);
 }
 
 static void turn_all(page *p, const char *type, void (*turn)(page *, cmark_node *)) {
@@ -145,6 +186,49 @@ static void turn_quote(page *p, cmark_node *quote) {
     cmark_node_free(quote);
 }
 
+/* A block without a language: C if lines end as those of C do, commands if one begins as they do. */
+static site_language language_of(const char *text) {
+    size_t ends = 0, lines = 0;
+    for (const char *at = text, *end; *at; at = *end ? end + 1 : end, lines++) {
+        end = at + strcspn(at, "\n");
+        ends += end > at && strchr(";{}", end[-1]);
+        if (site_is_command(at)) return SITE_COMMANDS;
+    }
+    return 2 * ends > lines ? SITE_C : SITE_PLAIN;
+}
+
+static void turn_code_block(page *p, cmark_node *block) {
+    const char *text = cmark_node_get_literal(block);
+    char *html = NULL;
+    size_t size = 0;
+    FILE *to = open_memstream(&html, &size);
+    (void)p;
+    if (!to) return;
+    fputs("<pre><code>", to);
+    site_code(to, text, language_of(text), false);
+    fputs("</code></pre>", to);
+    fclose(to);
+    cmark_node_insert_before(block, ast_raw(true, html));
+    cmark_node_free(block);
+    free(html);
+}
+
+/* For the search: the words of each section. */
+static void keep_texts(page *p, const char *title) {
+    cJSON *section = NULL;
+    for (cmark_node *n = cmark_node_first_child(p->a.root); n; n = cmark_node_next(n)) {
+        char *text = ast_words(n), *slug = ast_is(n, "heading") ? ast_slug(n) : NULL, address[PATH_MAX];
+        if (slug) {
+            snprintf(address, sizeof address, "%s#%s", p->s->pages[p->index].name, slug);
+            section = GS_JSON_ARRAY(GS_JSON(&address[0]), GS_JSON(title));
+            cJSON_AddItemToArray(p->s->texts, section);
+        }
+        cJSON_AddItemToArray(section, GS_JSON(text));
+        free(text);
+        free(slug);
+    }
+}
+
 /* Below the title: the sections. */
 static void add_contents(page *p) {
     size_t count, size = 0;
@@ -180,8 +264,9 @@ static void turn(page *p) {
     add_contents(p);
     turn_all(p, "heading", turn_heading);
     turn_all(p, "link", turn_link);
-    turn_all(p, "image", turn_link);
+    turn_all(p, "image", turn_image);
     turn_all(p, "code", turn_code);
+    turn_all(p, "code_block", turn_code_block);
     turn_all(p, "table", turn_table);
     turn_all(p, "block_quote", turn_quote);
 }
@@ -192,6 +277,7 @@ static gs_status write_page(page *p) {
     FILE *to = open_memstream(&html, &size);
     if (!to) return gs_fail(GS_E_MEMORY, "no memory for the page of %s", source_of(p));
     char *title = title_of(p);
+    if (p->index < p->s->lessons) keep_texts(p, title);
     turn(p);
     char *body = ast_html(&p->a, p->a.root);
     /* Only now: turning may have moved the list of pages. */
@@ -200,7 +286,7 @@ static gs_status write_page(page *p) {
     fputs(body, to);
     site_end(p->s, to, of);
     fclose(to);
-    gs_status status = site_put(p->s, of->name, html, size);
+    gs_status status = p->status == GS_OK ? site_put(p->s, of->name, html, size) : p->status;
     free(html);
     free(body);
     free(title);

@@ -184,7 +184,8 @@ void site_begin(const site *s, FILE *to, const site_page *page, const char *titl
           "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n<title>",
           to);
     site_escape(to, title, strlen(title));
-    fprintf(to, "</title>\n<link rel=\"stylesheet\" href=\"%slessons.css\">\n</head>\n<body>\n", up);
+    fprintf(to, "</title>\n<link rel=\"stylesheet\" href=\"%slessons.css\">\n", up);
+    fprintf(to, "<script src=\"%slessons.js\" data-up=\"%s\" defer></script>\n</head>\n<body>\n", up, up);
     neighbours(s, to, page, "top");
     fputs("<main>\n", to);
 }
@@ -214,6 +215,7 @@ static gs_status want_lessons(site *s) {
 static gs_status write_pages(site *s) {
     GS_TRY(want_lessons(s));
     GS_TRY(copy(s, "lessons/pages/lessons.css", "lessons.css"));
+    GS_TRY(copy(s, "lessons/pages/lessons.js", "lessons.js"));
     for (size_t i = 0; i < s->count; i++) {
         const char *source = s->pages[i].source;
         if (ends_with(source, ".svg"))
@@ -223,11 +225,17 @@ static gs_status write_pages(site *s) {
         else
             GS_TRY(site_source(s, i));
     }
-    return GS_OK;
+    char *texts = cJSON_PrintUnformatted(s->texts), *script = NULL;
+    int length = texts ? asprintf(&script, "const texts = %s;\n", texts) : -1;
+    gs_status status = length < 0 ? gs_fail(GS_E_MEMORY, "no memory for the lessons' texts")
+                                  : site_put(s, "texts.js", script, (size_t)length);
+    if (length >= 0) free(script);
+    cJSON_free(texts);
+    return status;
 }
 
-gs_status site_write(const char *tree, const char *folder) {
-    site s = {.tree = tree, .folder = folder};
+gs_status site_write(const char *tree, const char *folder, const char *gradsum) {
+    site s = {.tree = tree, .folder = folder, .gradsum = gradsum, .texts = cJSON_CreateArray()};
     gs_status status = write_pages(&s);
     if (status == GS_OK)
         printf("%zu lessons, and %zu files that they name: open %s/index.html\n", s.lessons - 1,
@@ -237,5 +245,6 @@ gs_status site_write(const char *tree, const char *folder) {
         free(s.pages[i].name);
     }
     free(s.pages);
+    cJSON_Delete(s.texts);
     return status;
 }

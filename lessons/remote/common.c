@@ -52,6 +52,12 @@ void lab_pass_mem(lab_wire *w, gs_mem *m, size_t count, bool comes_back) {
     m->base = array ? (void *)((uintptr_t)array - 4 * m->at) : NULL;
 }
 
+void lab_pass_text(lab_wire *w, const char **text) {
+    size_t size = lab_is_request(w) && *text ? strlen(*text) + 1 : 0;
+    lab_value(w, &size, sizeof size);
+    LAB_IN(w, *text, size);
+}
+
 /* ---- the calls ---- */
 
 enum { ROUND = LAB_COMMON, SEND, RECEIVE, RUN, COMM_CALL, LEAKS };

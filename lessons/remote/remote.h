@@ -42,6 +42,14 @@ typedef struct lab_function {
 /* NN/remote.c: the student's functions, from 0 on; `pass` NULL ends them. */
 extern const lab_function lab_functions[];
 
+/* A function for the member `call`: `a` points to its arguments. LAB_CALLER(call_relu_dx, relu_dx_call,
+ * a->status = relu_dx(a->dx, a->dy, a->n)) */
+#define LAB_CALLER(name, type, ...)                                                                          \
+    static void name(void *arguments) {                                                                      \
+        type *a = arguments;                                                                                 \
+        __VA_ARGS__;                                                                                         \
+    }
+
 #ifdef LAB_HAND_IN
 #define LAB_THEIRS(call) call /* the hand-in has this function: the student wrote it */
 #define LAB_OURS(call) NULL   /* the checker has it, and the student may call it */
@@ -54,6 +62,14 @@ extern const lab_function lab_functions[];
  * off instead ends the checker too, with a verdict that says so. */
 void lab_remote(int index, void *arguments);
 
+/* The body of a stub: calls function `index` with arguments {...} of `type`, and returns their member `result`. */
+#define LAB_ASK(index, type, result, ...)                                                                    \
+    do {                                                                                                     \
+        type lab_arguments = {__VA_ARGS__};                                                                  \
+        lab_remote(index, &lab_arguments);                                                                   \
+        return lab_arguments.result;                                                                         \
+    } while (0)
+
 /* ---- how arguments travel: for `pass` ---- */
 
 /* A value that the caller gives; one that the callee gives back. A number that the checker gives is noted with its
@@ -62,6 +78,16 @@ void lab_value(lab_wire *, void *value, size_t bytes);
 void lab_result(lab_wire *, void *value, size_t bytes);
 #define LAB_VALUE(w, x) (lab_value(w, &(x), sizeof(x)), lab_note_value(w, #x, LAB_KIND_OF(x), &(x)))
 #define LAB_RESULT(w, x) lab_result(w, &(x), sizeof(x))
+
+/* LAB_VALUE for each of up to 6 values, in order. */
+#define LAB_VALUES(w, ...)                                                                                   \
+    LAB_SEVENTH(__VA_ARGS__, LAB_V6, LAB_V5, LAB_V4, LAB_V3, LAB_V2, LAB_VALUE)(w, __VA_ARGS__)
+#define LAB_SEVENTH(a, b, c, d, e, f, values, ...) values
+#define LAB_V2(w, x, ...) (LAB_VALUE(w, x), LAB_VALUE(w, __VA_ARGS__))
+#define LAB_V3(w, x, ...) (LAB_VALUE(w, x), LAB_V2(w, __VA_ARGS__))
+#define LAB_V4(w, x, ...) (LAB_VALUE(w, x), LAB_V3(w, __VA_ARGS__))
+#define LAB_V5(w, x, ...) (LAB_VALUE(w, x), LAB_V4(w, __VA_ARGS__))
+#define LAB_V6(w, x, ...) (LAB_VALUE(w, x), LAB_V5(w, __VA_ARGS__))
 
 typedef enum lab_kind {
     LAB_NO_NUMBER,
@@ -91,6 +117,9 @@ void lab_note_value(lab_wire *, const char *name, lab_kind, const void *value);
 void lab_array(lab_wire *, void **array, size_t bytes, bool comes_back);
 #define LAB_IN(w, a, count) lab_array(w, (void **)&(a), (count) * sizeof *(a), false)
 #define LAB_INOUT(w, a, count) lab_array(w, (void **)&(a), (count) * sizeof *(a), true)
+
+/* A text, or NULL. */
+void lab_pass_text(lab_wire *, const char **text);
 
 /* The status that a function returns, with its message. */
 void lab_status(lab_wire *, gs_status *);

@@ -2,6 +2,10 @@
 'use strict';
 
 const $ = (id) => document.getElementById(id);
+// In a frame of another page, such as a lesson's: only the picture, and what moves it.
+const framed = window.self !== window.top;
+document.documentElement.classList.toggle('framed', framed);
+if (framed) new ResizeObserver(() => window.parent.postMessage({ height: document.body.offsetHeight + 4 }, '*')).observe(document.body);
 const data = JSON.parse(document.getElementById('data').textContent);
 
 /* ---- numbers and text ---- */

@@ -295,7 +295,7 @@ function onKey(event) {
   actions[keys[event.key]]();
 }
 
-const stages = [new Stage(data.show), new Stage(data.show === 'ps' ? 'ring' : 'ps')];
+const stages = [data.show, data.show === 'ps' ? 'ring' : 'ps'].slice(0, framed ? 1 : 2).map((name) => new Stage(name));
 
 for (const id of ['first', 'back', 'play', 'next']) $(id).addEventListener('click', actions[id]);
 $('slider').addEventListener('input', (e) => jump(snapped(+e.target.value)));
@@ -310,3 +310,12 @@ legend();
 lead();
 another();
 rebuild();
+// In a frame it begins to move when it comes into view, once.
+if (framed && !calm.matches) {
+  const seen = new IntersectionObserver(([entry]) => {
+    if (!entry.isIntersecting) return;
+    seen.disconnect();
+    if (clock.at === 0) actions.play();
+  }, { threshold: .9 });
+  seen.observe($('stages'));
+}

@@ -29,6 +29,7 @@ if [[ layouts =~ $only ]]; then
             sed 's/"layout":"\([^"]*\)".*:\([0-9.]*\)$/\1 \2/')
     done <<'END'
 --model lenet --batch 96
+--model lenet --batch 192
 --model lenet --batch 384
 --model mlp --batch 256
 --model resnet20 --batch 32

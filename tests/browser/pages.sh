@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# pages.sh FOLDER...: each lesson has a page with all its pictures; each link and each picture of a folder's pages leads
-# to a file in it, and to an anchor in that file if it names one; nothing is loaded from a network; and the folder
-# contains no solutions, answers or marks.
+# pages.sh FOLDER...: each lesson has a page with all its pictures, one at least, and those that move have a frame; each
+# link and each picture of a folder's pages leads to a file in it, and to an anchor in that file if it names one;
+# nothing is loaded from a network; and the folder contains no solutions, answers or marks.
 set -u
 wrong=0
 say() { echo "pages: $1"; wrong=1; }
@@ -29,6 +29,9 @@ for folder in "$@"; do
         page=$folder/$(basename "$lesson").html
         [ "$(grep -o '!\[[^]]*](' "$lesson/README.md" | wc -l)" = "$(grep -o '<img ' "$page" | wc -l)" ] ||
             say "$page lacks pictures of $lesson/README.md"
+        grep -q '<img ' "$page" || say "$lesson/README.md has no picture"
+        [ "$(grep -c "\(^\|svg \)[\"']gradsum " "$lesson/README.md")" = "$(grep -o '<iframe ' "$page" | wc -l)" ] ||
+            say "$page: a moving picture of $lesson/README.md has no frame"
     done
     made=$(find "$folder/files/build" -type f 2>/dev/null | head -1)
     [ -z "$made" ] || say "$made is not a source"

@@ -1,7 +1,7 @@
 #!/bin/sh
 # labs.sh BUILD [PART...]: every lab as its students and its teacher use it, or only the named parts. A part is a lab's
-# number, "grader", "hand-ins", "predict" (tests/lessons/predict.sh) or "handout" (tests/lessons/handout.sh). Three
-# parts run at a time, because grading often waits.
+# number, "grader", "hand-ins", "mine", "predict" or "handout" (tests/lessons/mine.sh and so on). Three parts run at a
+# time, because grading often waits.
 #
 #   - lab.c and solution.c (or .cl) are the same file except for the blanks, and each task has a blank
 #   - as handed out it compiles without a message, gets no points, and every task says "not written yet", by its number
@@ -27,7 +27,7 @@ if [ $# != 1 ]; then
             lesson=${check#lessons/}
             set -- "$@" "${lesson%%-*}"
         done
-        set -- handout grader hand-ins predict "$@" # the longest first
+        set -- handout grader hand-ins mine predict "$@" # the longest first
     fi
     printf '%s\n' "$@" | xargs -n 1 -P 3 "$0" "$build" || { echo "labs: failures, see above" >&2; exit 1; }
     echo "labs: all results are as expected"
@@ -195,6 +195,7 @@ check_grader() {
 case $part in
 grader) check_grader ;;
 hand-ins) tests/lessons/hand_ins.sh "$build" "$work" || failures=1 ;;
+mine) tests/lessons/mine.sh "$build" "$work" || failures=1 ;;
 predict) tests/lessons/predict.sh "$build" "$work" || failures=1 ;;
 handout) tests/lessons/handout.sh "$build" || failures=1 ;;
 *) check_lab "$part" ;;

@@ -4,7 +4,7 @@
 set -u
 build=$1 folder=$(realpath "$2")
 shift 2
-known="0a=47 0b=no 0c=yes 2a=401920 2c=4 3a=4 3b=higher 4b=forward 5a=18 5b=higher 6a=15 6b=3.75 7a=6 7b=1.25 7c=6"
+known="0a=47 0b=no 0c=yes 2a=401920 2c=4 3a=4 3b=higher 5a=18 5b=higher 6a=15 6b=3.75 7a=6 7b=1.25 7c=6"
 known="$known 8a=yes 10a=1 10b=0.5 12a=yes 13a=3 13b=1"
 known="$known 14a=10 14b=lower 15a=220 15c=yes"
 known="$known 16a=1 16b=7 16c=2.5 16d=1.5 17a=1 17b=66.6 17c=0.99 17d=0.25"

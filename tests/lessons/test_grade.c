@@ -2,9 +2,12 @@
  * in test_grade_formats.c, whole runs in tests/lessons/labs.sh.
  */
 #include "lessons/grade/command.h"
+#include "lessons/grade/exact_run.h"
+#include "lessons/grade/exact_run.h"
 #include "lessons/grade/format.h"
 #include "lessons/grade/hand_ins.h"
-#include "tests/support/program.h"
+#include "tests/support/files.h"
+#include "tests/support/training.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -316,4 +319,28 @@ TEST(formats_have_names) {
                   "grade %s --format moodel", folder);
     assert_prints(2, "--json and --format csv are both given", "grade %s --json --format csv", folder);
     assert_prints(0, "CSV for Moodle's gradebook", "grade --help");
+}
+
+TEST(a_recorded_run_is_held_to_its_hash) {
+    static const char *const cases[][2] = {
+        {"{\"exact\": true, \"ended\": {\"weights_sha256\": \"00112233445566\"}}",
+         "lab-08.json: the run ended with the weights 00112233; train --exact --model softmax ends with "},
+        {"{\"exact\": false, \"ended\": {\"weights_sha256\": \"0\"}}", "the run was without --exact"},
+        {"{\"exact\": true, \"ended\": {}}", "lab-08.json is not the run.json of a run that ended"},
+        {"{", "lab-08.json is not valid JSON"}};
+    const char *folder = in_folder(gs_test_folder(), "log"), *lab = in_folder(folder, "lab-08.c"),
+               *record = in_folder(folder, "lab-08.json"), *wanted = in_folder(folder, "exact.txt");
+    char text[1000];
+    const char *hash = gs_test_sha256("train --model softmax --steps 2 --exact --log %s", folder);
+    write_text(wanted, gs_test_format("%s --model softmax\n", hash));
+    for (int i = 0; i < 3; i++) { /* no record; the run's own; nothing wanted */
+        gs_exact_run_check(i < 2 ? wanted : "/nowhere", lab, text, sizeof text);
+        assert_string_equal(text, "");
+        if (i == 0) assert_int_equal(rename(in_folder(folder, "run.json"), record), 0);
+    }
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        write_text(record, cases[i][0]);
+        gs_exact_run_check(wanted, lab, text, sizeof text);
+        assert_has(text, cases[i][1]);
+    }
 }
