@@ -1,5 +1,5 @@
 # gradsum: make | make demo | make test [GROUP=zero] | make test-failures | make in-one-file | make lab-07 | make labs |
-#          make lessons-html | make slides | make bench | make lint | make install | make uninstall | make clean
+#          make mine | make lessons-html | make slides | make bench | make lint | make install | make uninstall | make clean
 # and for its authors, who have the whole source: tests/checks.mk, tests/bench/bench.mk, tests/faults/faults.mk
 #
 # Every target first looks for the Debian packages that it needs, and is silent when none is missing. As root it installs

@@ -11,7 +11,8 @@ typedef struct attention_sizes {
 #define ITEM ((int)(get_global_id(0) % ITEMS))
 #define TASK (get_global_id(0) / ITEMS)
 
-/* The sample's head, and the tile of it, that a work-group handles. */
+/* The sample's head, and the tile of it, that a work-group handles. On a GPU there is a tile for each group. There no
+ * group may return early: with barriers after it, PoCL 6.0 writes outside of arrays. */
 typedef struct place {
     int d, first, count; /* head size; the tile's first token and number of tokens */
     size_t in, out, row; /* offsets of the head's first token in x, in y, and in a head's per-token array */
@@ -48,7 +49,7 @@ __kernel OF_ITEMS void attention_forward(__global float *y, ulong y_at, __global
     SHARED float score[KEYS * ROW], side[SIDE], largest[TILE], sum[TILE], factor[TILE];
     const int id = ITEM;
     const size_t tiles = (s.length + TILE - 1) / TILE;
-    if (TASK >= n * s.heads * tiles) return; /* never true on a GPU */
+    if (ITEMS == 1 && TASK >= n * s.heads * tiles) return;
     const place p = place_of(TASK, s);
     const int end = s.causal ? p.first + p.count : s.length;
     __global const stored *q = x + x_at + p.in + p.first * p.in_row, *k = x + x_at + p.in + s.width,
@@ -105,7 +106,7 @@ __kernel OF_ITEMS void attention_gradient(__global float *dx, ulong dx_at, __glo
     SHARED float score[TILE * ROW], gradient[TILE * ROW], side[SIDE], one[TILE];
     const int id = ITEM;
     const size_t tiles = (s.length + TILE - 1) / TILE;
-    if (TASK >= n * s.heads * tiles) return; /* never true on a GPU */
+    if (ITEMS == 1 && TASK >= n * s.heads * tiles) return;
     const place p = place_of(TASK, s);
     const size_t in = p.in_row, out = p.out_row, own = p.first * in;
     const int begin = of_keys && s.causal ? p.first & ~(KEYS - 1) : 0;

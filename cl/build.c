@@ -19,21 +19,21 @@
 
 enum { OPTIONS = 400 };
 
-/* Kernels that every worker repeats must round divisions and square roots identically on every device. For other
- * kernels, that would cost time on a GPU and gain nothing. */
-static bool rounds_quotients(const gs_cl *cl, const char *file) {
+/* Kernels that every worker repeats, and with --exact all, must round divisions and square roots identically on every
+ * device. For other kernels, that would cost time on a GPU and gain nothing. */
+static bool rounds_quotients(const gs_cl *cl, bool exact, const char *file) {
     cl_device_fp_config can = 0;
     clGetDeviceInfo(cl->id, CL_DEVICE_SINGLE_FP_CONFIG, sizeof can, &can, NULL);
-    return strcmp(file, "adam.cl") == 0 && (can & CL_FP_CORRECTLY_ROUNDED_DIVIDE_SQRT);
+    return (exact || strcmp(file, "adam.cl") == 0) && (can & CL_FP_CORRECTLY_ROUNDED_DIVIDE_SQRT);
 }
 
 /* Sets no option that permits less exact arithmetic: a NaN must stay a NaN, and lost precision costs days to find. */
-static void write_options(const gs_cl *cl, const char *file, char *options) {
+static void write_options(const gs_cl *cl, bool exact, const char *file, char *options) {
     const gs_cl_tiles *t = &cl->tiles;
     char copy[30];
     gs_cl_copy_option(cl->identity, cl->number, copy, sizeof copy);
     int used = snprintf(options, OPTIONS, "-cl-std=CL1.2 %s-D GS_SUM_ITEMS=%d -D GS_PACK=%d%s",
-                        rounds_quotients(cl, file) ? "-cl-fp32-correctly-rounded-divide-sqrt " : "",
+                        rounds_quotients(cl, exact, file) ? "-cl-fp32-correctly-rounded-divide-sqrt " : "",
                         GS_SUM_ITEMS, GS_PACK, copy);
     if (t->gpu)
         snprintf(options + used, OPTIONS - (size_t)used,
@@ -141,9 +141,9 @@ static void store(cl_program program, const char *name) {
     free(binary);
 }
 
-gs_status gs_cl_build(const gs_cl *cl, const char *file, const char *source, cl_program *out) {
+gs_status gs_cl_build(const gs_cl *cl, bool exact, const char *file, const char *source, cl_program *out) {
     char options[OPTIONS], name[NAME], folder[4096];
-    write_options(cl, file, options);
+    write_options(cl, exact, file, options);
     bool keep = gs_cache_path("", folder, sizeof folder) && write_name(cl, source, options, name);
     gs_status st = GS_OK;
     gs_cl_lock();

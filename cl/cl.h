@@ -75,6 +75,7 @@ typedef enum gs_cl_scratch_use {
     GS_CL_SCRATCH_PASSED,  /* dy masked by a relu */
     GS_CL_SCRATCH_ROUNDED, /* copies of inputs (round16.h) */
     GS_CL_SCRATCH_FLOATS,  /* outputs before they are rounded to 16 bits */
+    GS_CL_SCRATCH_SUMS,    /* sums that wait for their left neighbours (linear_tree.c) */
     GS_CL_SCRATCHES
 } gs_cl_scratch_use;
 
@@ -280,9 +281,10 @@ static inline size_t gs_cl_takers(gs_device *d, size_t tasks) {
 #define GS_ARGS_11(x, ...) GS_ARG(x), GS_ARGS_10(__VA_ARGS__)
 #define GS_ARGS_12(x, ...) GS_ARG(x), GS_ARGS_11(__VA_ARGS__)
 
-/* Compile a program for a device, or load it from the cache. `file` is its base name, for messages. GS_E_OPENCL: the
- * program does not compile (the compiler's log goes to standard error), or a call failed. cl/build.c. */
-gs_status gs_cl_build(const gs_cl *, const char *file, const char *source, cl_program *out);
+/* Compile a program, with correctly rounded quotients if `exact`, or load it from the cache. `file` is its base name,
+ * for messages. GS_E_OPENCL: the program does not compile (the compiler's log goes to standard error), or a call
+ * failed. cl/build.c. */
+gs_status gs_cl_build(const gs_cl *, bool exact, const char *file, const char *source, cl_program *out);
 
 /* The program with the kernels of cl/FILE.cl, built if necessary and owned by the device. Fails like gs_cl_run. */
 gs_status gs_cl_program(gs_device *, const char *file, cl_program *out);
@@ -325,6 +327,8 @@ typedef struct gs_cl_product {
     gs_cl_gemm_sizes s;
 } gs_cl_product;
 gs_status gs_cl_gemm_pair(gs_device *, gs_cl_product, gs_cl_product);
+/* C = A B, where the terms of the sums are samples in leaves (gs_epilogue). */
+gs_status gs_cl_linear_leaves(gs_device *, const gs_cl_product *, const gs_leaves *);
 
 /* ---- what OpenCL reports about its platforms and devices: platforms.c, pocl.c ---- */
 

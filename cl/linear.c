@@ -33,7 +33,25 @@ static gs_status sum_db(gs_device *d, gs_mem db, gs_mem *dy, gs_mem y, size_t n,
                      relu ? y : from, GS_ARG_BUFFER(passed), relu, (int)has_db, (int)add);
 }
 
-/* 16-bit version: *dy = dy masked by the relu that produced y, in scratch memory. */
+/* db with the samples cut into leaves (gs_epilogue). */
+static gs_status sum_db_leaves(gs_device *d, gs_mem db, gs_mem dy, size_t n, size_t out,
+                               const gs_leaves *leaves) {
+    const size_t each = n / leaves->at[leaves->count];
+    gs_mem sums, of_leaf[GS_LEAVES] = {db};
+    GS_TRY(gs_cl_scratch(d, GS_CL_SCRATCH_SUMS, GS_LEAVES * out, &sums));
+    for (int k = 0; k < leaves->count; k++) {
+        const size_t first = each * leaves->at[k], end = each * leaves->at[k + 1];
+        gs_mem of_dy = gs_at(dy, first * out);
+        if (k > 0) of_leaf[k] = gs_at(sums, (size_t)k * out);
+        GS_TRY(sum_db(d, of_leaf[k], &of_dy, GS_NONE, end - first, out, false));
+    }
+    for (int by = 1; by < leaves->count; by *= 2)
+        for (int k = 0; k < leaves->count; k += 2 * by)
+            GS_TRY(gs_cl_add(d, of_leaf[k], of_leaf[k], of_leaf[k + by], out));
+    return GS_OK;
+}
+
+/* *dy = dy masked by the relu that produced y, in scratch memory. */
 static gs_status pass(gs_device *d, gs_mem *dy, gs_mem y, size_t count) {
     const gs_mem from = *dy;
     GS_TRY(gs_cl_scratch(d, GS_CL_SCRATCH_PASSED, from.half ? gs_cl_parts(count, 2) : count, dy));
@@ -46,6 +64,7 @@ static gs_status pass(gs_device *d, gs_mem *dy, gs_mem y, size_t count) {
 gs_status gs_cl_linear_backward(gs_device *d, gs_mem dx, gs_mem dw, gs_mem db, gs_mem dy, gs_mem x, gs_mem w,
                                 size_t n, int in, int out, bool add, const gs_epilogue *then) {
     const gs_epilogue e = gs_epilogue_of(d, then, NULL);
+    const gs_leaves *leaves = then ? then->leaves : NULL;
     gs_mem relu_y = e.relu ? e.y : GS_NONE;
     size_t k = (size_t)in, m = (size_t)out;
     if (n == 0) return add ? GS_OK : gs_clear(d, dw, m * k, db, m);
@@ -55,11 +74,17 @@ gs_status gs_cl_linear_backward(gs_device *d, gs_mem dx, gs_mem dw, gs_mem db, g
         GS_TRY(gs_cl_rounded(d, 3,
                              (gs_cl_operand[]){{&x, n * k, false}, {&w, m * k, false}, {&dy, n * m, false}}));
     }
-    GS_TRY(sum_db(d, db, &dy, relu_y, n, m, add));
+    if (leaves && relu_y.base) GS_TRY(pass(d, &dy, relu_y, n * m));
+    if (!leaves) GS_TRY(sum_db(d, db, &dy, relu_y, n, m, add));
     const gs_cl_product
         of_dx = {dx, dy, w, {.m = n, .n = k, .k = m, .a_row = m, .a_col = 1, .b_row = k, .b_col = 1}},
         of_dw = {
             dw, dy, x, {.m = m, .n = k, .k = n, .a_row = 1, .a_col = m, .b_row = k, .b_col = 1, .add = add}};
+    if (leaves) {
+        if (db.base) GS_TRY(sum_db_leaves(d, db, dy, n, m, leaves));
+        GS_TRY(gs_cl_linear_leaves(d, &of_dw, leaves));
+        return dx.base ? gs_cl_gemm(d, of_dx.c, of_dx.a, of_dx.b, GS_NONE, of_dx.s) : GS_OK;
+    }
     if (dx.base) return gs_cl_gemm_pair(d, of_dx, of_dw);
     return gs_cl_gemm(d, of_dw.c, of_dw.a, of_dw.b, GS_NONE, of_dw.s);
 }

@@ -10,6 +10,7 @@
 static const gs_backend backend = {.name = "cl",
                                    .read_begin = gs_cl_read_begin,
                                    .read_end = gs_cl_read_end,
+                                   .sums_leaves = true,
                                    .narrow = gs_cl_narrow,
                                    GS_MEMORY_FUNCTIONS(SLOT) GS_OPERATORS(SLOT)};
 

@@ -118,7 +118,7 @@ static const char *variant_of(const char **file) {
     return "";
 }
 
-static gs_status build(gs_cl *cl, const char *file, cl_program *out) {
+static gs_status build(gs_device *d, const char *file, cl_program *out) {
     char folder[4096], name[100];
     GS_TRY(kernel_folder(folder, sizeof folder));
     const char *defines = variant_of(&file);
@@ -130,7 +130,7 @@ static gs_status build(gs_cl *cl, const char *file, cl_program *out) {
     gs_status st = source.to ? append_file(&source, folder, name, 0) : GS_OK;
     if (st == GS_OK && (!source.to || fflush(source.to) != 0 || ferror(source.to)))
         st = gs_fail(GS_E_MEMORY, "no memory for the source of the kernels in %s", name);
-    if (st == GS_OK) st = gs_cl_build(cl, name, bytes, out);
+    if (st == GS_OK) st = gs_cl_build(gs_cl_of(d), d->exact, name, bytes, out);
     if (source.to) fclose(source.to);
     free(bytes);
     return st;
@@ -161,7 +161,7 @@ gs_status gs_cl_program(gs_device *d, const char *file, cl_program *out) {
         }
     if (!gs_grow(&cl->programs, cl->program_count, &cl->program_room, sizeof *cl->programs))
         return gs_fail(GS_E_MEMORY, "cl: no memory for %zu programs", cl->program_count + 1);
-    GS_TRY(build(cl, file, out));
+    GS_TRY(build(d, file, out));
     cl->programs[cl->program_count++] = (struct gs_cl_program){file, *out};
     return GS_OK;
 }

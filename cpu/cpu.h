@@ -118,8 +118,6 @@ extern const gs_backend GS_ISA(gs_cpu_backend);
 
 #define GS_DECLARE(name) GS_OPERATOR(name) GS_ISA(gs_cpu_##name);
 GS_OPERATORS(GS_DECLARE)
-GS_DECLARE(linear_tree_forward)
-GS_DECLARE(linear_tree_backward)
 #undef GS_DECLARE
 
 /* Convolutions with groups or dilation (gs_conv2d_is_grouped), without an epilogue; conv2d.c handles all others. */

@@ -178,6 +178,7 @@ gs_status GS_ISA(gs_cpu_linear_backward)(gs_device *d, gs_mem dx, gs_mem dw, gs_
                            .n = (int)n,
                            .in = in,
                            .out = out}};
+    if (then && then->leaves) return GS_ISA(gs_cpu_linear_leaves)(d, &t.l, dx, w, then->leaves);
     if (d->precision != GS_PRECISION_F32) return GS_ISA(gs_cpu_linear_16_backward)(d, &t.l);
     if (d->fixed_order || gs_linear_is_ours(n, in, out))
         return gs_linear_is_large(n, in, out) ? GS_ISA(gs_cpu_linear_large_backward)(d, &t.l)

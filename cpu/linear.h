@@ -1,4 +1,4 @@
-/* Five algorithms for a linear layer, from which linear.c chooses. (A sixth, linear_tree.c, has its own operators in
+/* Six algorithms for a linear layer, from which linear.c chooses. (A seventh, linear_tree.c, has its own operators in
  * backend.h.)
  *
  *     linear.c         OpenBLAS. It first copies both matrices into the order in which it will read them.
@@ -6,6 +6,7 @@
  *                      that each weight is used only a few times, as with the 64 samples of one of two workers.
  *     linear_large.c   the same products in another order, for more samples, such as the tokens of sequences.
  *     linear_one.c     forward of one sample, or of one token: each weight is used once.
+ *     linear_leaves.c  backward with dw and db as sums over leaves, for --exact.
  *     linear_16.c      16-bit products, if the device's precision is 16-bit. */
 #pragma once
 
@@ -45,7 +46,11 @@ static inline bool gs_linear_is_ours(size_t n, int in, int out) {
 /* For n = 1; bitwise identical for any number of threads. */
 gs_status GS_ISA(gs_cpu_linear_one_forward)(gs_device *, const gs_linear_task *);
 
-/* For at most GS_BLOCK samples. */
+/* dx by the other algorithms; dw and db as sums over leaves; n > 0. */
+gs_status GS_ISA(gs_cpu_linear_leaves)(gs_device *, const gs_linear_task *, gs_mem dx, gs_mem w,
+                                       const gs_leaves *);
+
+/* For at most GS_BLOCK samples. In backward without dw (NULL), here and in linear_large.c, only dx is computed. */
 gs_status GS_ISA(gs_cpu_linear_small_forward)(gs_device *, const gs_linear_task *);
 gs_status GS_ISA(gs_cpu_linear_small_backward)(gs_device *, const gs_linear_task *);
 gs_status GS_ISA(gs_cpu_linear_large_forward)(gs_device *, const gs_linear_task *);

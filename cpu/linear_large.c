@@ -165,7 +165,8 @@ gs_status GS_ISA(gs_cpu_linear_large_backward)(gs_device *d, const gs_linear_tas
     const int in = l->in, out = l->out;
     large_work t = {.l = *l, .strip_part = GS_STRIP * GS_BLOCK};
     const int threads = gs_pool_threads(pool);
-    t.dw_parts = whole_shares(gs_cpu_fine_parts(d, (size_t)(out >= in ? out : in), 32, LEAST), threads);
+    const size_t longer = (size_t)(out >= in ? out : in);
+    t.dw_parts = t.l.dw ? whole_shares(gs_cpu_fine_parts(d, longer, 32, LEAST), threads) : 0;
     t.dx_parts = t.l.dx ? whole_shares(gs_cpu_fine_parts(d, n, 32, LEAST), threads) : 0;
     t.shares = t.dw_parts % threads == 0 && t.dx_parts % threads == 0 ? threads : 1;
     const int parts = t.dw_parts + t.dx_parts;

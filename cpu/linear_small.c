@@ -187,14 +187,14 @@ gs_status GS_ISA(gs_cpu_linear_small_backward)(gs_device *d, const gs_linear_tas
                     .block = GS_TILE_ROWS * n + GS_VECTOR,
                     .scratch_part = GS_STRIP * (depth < GS_BLOCK ? depth : GS_BLOCK),
                     .dx_parts = l->dx ? gs_cpu_fine_parts(d, (int)n >= in ? n : (size_t)in, 16, 128) : 0};
-    int dw_parts = gs_cpu_fine_parts(d, (size_t)(by_outputs ? out : in), 16, 64);
+    int dw_parts = l->dw ? gs_cpu_fine_parts(d, (size_t)(by_outputs ? out : in), 16, 64) : 0;
     size_t blocks = ((size_t)out + GS_TILE_ROWS - 1) / GS_TILE_ROWS;
     size_t passed = t.l.relu_y ? gs_round_up(n * (size_t)out) : 0, packed = gs_round_up(blocks * t.block);
     GS_TRY(gs_cpu_scratch(d, passed + packed + (size_t)(dw_parts + t.dx_parts) * t.scratch_part, &t.passed));
     t.packed = t.passed + passed;
     t.scratch = t.packed + packed;
     t.parts = gs_cpu_parts(d, (size_t)out, 64);
-    gs_pool_run(pool, t.parts, dy_part, &t);
+    if (l->dw) gs_pool_run(pool, t.parts, dy_part, &t);
     if (t.l.relu_y) t.l.dy = t.passed;
     t.parts = dw_parts;
     return gs_cpu_run(d, t.parts + t.dx_parts, product_part, &t);

@@ -141,7 +141,7 @@ gs_status GS_ISA(gs_cpu_linear_tree_backward)(gs_device *d, gs_mem dx, gs_mem dw
                                               gs_mem x, gs_mem w, size_t n, int in, int out, bool add,
                                               int leaves, int blocks, const gs_share *share) {
     const size_t i = (size_t)in, o = (size_t)out;
-    GS_TRY(GS_ISA(gs_cpu_linear_backward)(d, GS_NONE, dw, db, dy, x, w, n, in, out, add, NULL));
+    if (dw.base) GS_TRY(GS_ISA(gs_cpu_linear_backward)(d, GS_NONE, dw, db, dy, x, w, n, in, out, add, NULL));
     if (n == 0 || !dx.base) return GS_OK;
     GS_TRY(GS_ISA(gs_cpu_rounded)(d, 2, (gs_operand[]){{&w, i * o}, {&dy, n * o}}));
     tree_work t = {.dx = gs_cpu_floats(dx),

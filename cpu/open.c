@@ -90,7 +90,7 @@ void gs_backend_replace(void (*edit)(gs_backend *)) {
         edited.relu_forward != ours->relu_forward || edited.relu_backward != ours->relu_backward ||
         edited.max_pool2d_forward != ours->max_pool2d_forward ||
         edited.max_pool2d_backward != ours->max_pool2d_backward)
-        edited.fuses = fuses_nothing;
+        edited.fuses = fuses_nothing, edited.sums_leaves = false;
 }
 
 bool gs_cpu_has_avx512(void) {

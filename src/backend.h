@@ -142,7 +142,7 @@ typedef struct gs_backend {
                                  size_t n, int in, int out, bool add, const gs_epilogue *then);
 
     /* linear_* with the long sums cut into `leaves`, so that workers that divide the layer compute the same bits as one
-     * worker (parallel/tensor.h). Uses one thread.
+     * worker (parallel/tensor.h). cpu uses one thread; cl supports f32 only.
      *
      * y = x w^T: the sum over the inputs is cut into `leaves` parts, a power of two. Part i begins at input floor(i in
      * / leaves). Each part is summed as linear_forward would, and the parts are summed in a binary tree, neighbours
@@ -151,7 +151,7 @@ typedef struct gs_backend {
                                      int leaves);
     /* dx = dy w: the sum over the outputs is also cut into leaves. The outputs form `blocks` equal consecutive blocks,
      * and a leaf holds its part of each block. With a share, the outputs are one rank's, and the share tells where its
-     * leaves begin. dw and db are those of linear_backward. Both are NULL if unsupported. */
+     * leaves begin. dw and db are those of linear_backward. */
     gs_status (*linear_tree_backward)(gs_device *, gs_mem dx, gs_mem dw, gs_mem db, gs_mem dy, gs_mem x,
                                       gs_mem w, size_t n, int in, int out, bool add, int leaves, int blocks,
                                       const gs_share *);
@@ -166,6 +166,8 @@ typedef struct gs_backend {
     gs_status (*conv2d_backward)(gs_device *, gs_mem dx, gs_mem dw, gs_mem db, gs_mem dy, gs_mem x, gs_mem w,
                                  size_t n, const gs_conv2d_sizes *, bool add, const gs_epilogue *then);
 
+    /* True if linear_backward takes gs_epilogue.leaves in f32, and linear_tree_backward takes no dw (GS_NONE). */
+    bool sums_leaves;
     /* True if linear_* and conv2d_* support this epilogue on this device. Its index and y are ignored. */
     bool (*fuses)(gs_device *, const gs_epilogue *);
 
@@ -345,6 +347,10 @@ typedef struct gs_backend {
     gs_status (*fma_loop)(gs_device *, gs_mem y, float scale, float shift, size_t count, size_t rounds);
     /* y[i] = a[i] + scale b[i]: moves 12 * count bytes (the "triad" of McCalpin's STREAM, 1995) */
     gs_status (*triad)(gs_device *, gs_mem y, gs_mem a, gs_mem b, float scale, size_t count);
+
+    /* y (6, count) = a + b, a b, a / b, sqrt(|a|), fma(a, b, c), and a b + c rounded twice, for the self-test of
+     * gs_device_set_exact; count is a multiple of 16 */
+    gs_status (*arithmetic)(gs_device *, gs_mem y, gs_mem a, gs_mem b, gs_mem c, size_t count);
 } gs_backend;
 
 /* Call alloc for memory of this kind. Memory from a direct call of alloc counts as workspace. */

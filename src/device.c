@@ -78,9 +78,10 @@ void gs_device_set_dry(gs_device *d) {
     if (strcmp(d->ops->name, "cpu") == 0) gs_cpu_set_dry(d);
 }
 
-void gs_device_set_exact(gs_device *d) {
+gs_status gs_device_set_exact(gs_device *d) {
     d->exact = d->fixed_order = true;
     if (strcmp(d->ops->name, "cpu") == 0) gs_cpu_set_exact(d);
+    return gs_device_check_arithmetic(d);
 }
 
 void gs_device_close(gs_device *d) {

@@ -82,8 +82,9 @@ struct gs_device {
 void gs_device_set_dry(gs_device *);
 
 /* From now on this device's results have the bits that the plain loops define (cpu/plain/plain.h). It sets fixed_order,
- * and on a processor without fused multiply-adds software computes them. */
-void gs_device_set_exact(gs_device *);
+ * and on a processor without fused multiply-adds software computes them. Call this before any operator. GS_E_DEVICE:
+ * the device's arithmetic differs from IEEE 754, as found by a self-test of a few milliseconds (arithmetic.c). */
+gs_status gs_device_set_exact(gs_device *);
 
 /* What gs_cpu_choose_kernels decides: an OPENBLAS_CORETYPE that suits this machine better, or NULL. Sets nothing. */
 const char *gs_cpu_better_kernels(const char *chosen, bool avx512);
@@ -132,6 +133,7 @@ static inline void gs_dry_read(void *to, size_t bytes) {
 }
 void gs_cpu_set_dry(gs_device *);
 void gs_cpu_set_exact(gs_device *);
+gs_status gs_device_check_arithmetic(gs_device *); /* arithmetic.c */
 
 /* Host memory for data that also exist on a device. A dry run does not touch it and allocates only a little. Free it
  * with free; NULL: out of memory. */

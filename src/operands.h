@@ -5,6 +5,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include "core/scaling.h"
+#include "core/shard.h"
 
 /* Memory on a device: `at` elements of 4 bytes after the start of an allocation. `base` is the float pointer itself for
  * cpu, and the cl_mem for cl; only the backend looks inside. Passed by value. */
@@ -116,6 +117,9 @@ typedef struct gs_epilogue {
     const gs_pool2d_sizes *pool; /* then max_pool2d; y and dy are those after the pooling; NULL: no pooling */
     gs_mem index;                /* for the pooling: forward writes it, backward reads it */
     gs_mem y;                    /* backward: the y that forward wrote */
+    /* For linear_backward if gs_backend.sums_leaves: dw and db are sums over these leaves of the samples, in the order
+     * of their tree (train/ordered_sums.h). A sample has n / at[count] rows. NULL: not cut. */
+    const gs_leaves *leaves;
 } gs_epilogue;
 
 /* One rank's share of `whole` items, such as the words of a vocabulary: the items from floor(rank whole / ranks) on. A

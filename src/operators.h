@@ -15,7 +15,7 @@
 #define GS_UPDATES(X) X(sgd_update) X(nesterov_update) GS_STEP_UPDATES(GS_LAST, X)
 #define GS_PLAIN_OPERATORS(X) \
     X(bytes_to_float) \
-    X(linear_forward) X(linear_backward) \
+    X(linear_forward) X(linear_backward) X(linear_tree_forward) X(linear_tree_backward) \
     X(conv2d_forward) X(conv2d_backward) \
     X(max_pool2d_forward) X(max_pool2d_backward) \
     X(avg_pool2d_forward) X(avg_pool2d_backward) \
@@ -32,7 +32,7 @@
 #define GS_OPERATORS(X) \
     GS_PLAIN_OPERATORS(X) \
     X(softmax_part_largest) X(softmax_part_sums) X(softmax_part_end) X(softmax_part_backward) \
-    X(one_hot) X(fuses) X(dropout) X(fma_loop) X(triad)
+    X(one_hot) X(fuses) X(dropout) X(fma_loop) X(triad) X(arithmetic)
 /* clang-format on */
 /* The type of the function `name`. */
 #define GS_OPERATOR(name) __typeof__(*((gs_backend *)0)->name)

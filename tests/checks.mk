@@ -180,7 +180,7 @@ lint: packages $(B)/$(PROTO).pb-c.h
 	@echo "clang-format" && { [ -z "$(FORMATTED)" ] || clang-format --dry-run -Werror $(FORMATTED); }
 	@echo "cppcheck" && printf '%s\n' $(CHANGED_C) | xargs -r -P 2 -n 50 cppcheck --quiet --std=c11 --language=c \
 	    --enable=warning,performance,portability --inline-suppr --suppress=missingIncludeSystem \
-	    --suppress=invalidPointerCast --suppress=ctuuninitvar --error-exitcode=1 -Isrc -I. -D__x86_64__ -DGRADSUM_MPI
+	    --suppress=invalidPointerCast --suppress=ctuuninitvar --error-exitcode=1 -Isrc -I. -Ilessons -D__x86_64__ -DGRADSUM_MPI
 	@echo "clang-tidy" && printf '%s\n' $(filter-out tests/% lessons/0% lessons/1% lessons/2%,$(CHANGED_C)) | \
 	    B=$(B) xargs -r -P 2 -n 8 tests/lint/tidy.sh
 	@[ "$$TIDY_NODES" ] || mv $(B)/lint-began $(B)/linted # with fewer states the tool may miss something

@@ -34,3 +34,38 @@ gs_status gs_plain_linear_backward(gs_device *d, gs_mem dx_, gs_mem dw_, gs_mem 
     }
     return GS_OK;
 }
+
+/* sum_k a[k] b[k step] over `count` of the leaves into which it is cut (backend.h), from `leaf` on */
+static float sum_of_leaves(const float *a, const float *b, size_t step, int terms, int leaves, int blocks,
+                           const gs_share *share, int leaf, int count) {
+    const int64_t block = terms / blocks;
+    const size_t first = (size_t)(share ? gs_share_leaf(share, leaf) : block * leaf / leaves),
+                 end = (size_t)(share ? gs_share_leaf(share, leaf + 1) : block * (leaf + 1) / leaves);
+    const int half = count / 2;
+    if (half > 0)
+        return sum_of_leaves(a, b, step, terms, leaves, blocks, share, leaf, half) +
+               sum_of_leaves(a, b, step, terms, leaves, blocks, share, leaf + half, half);
+    float sum = gs_plain_product(a + first, 1, b + first * step, step, end - first);
+    for (size_t k = first + (size_t)block; k < (size_t)terms && end > first; k += (size_t)block)
+        sum += gs_plain_product(a + k, 1, b + k * step, step, end - first);
+    return sum;
+}
+
+gs_status gs_plain_linear_tree_forward(gs_device *d, gs_mem y_, gs_mem x_, gs_mem w_, size_t n, int in,
+                                       int out, int leaves) {
+    float(*y)[out] = gs_plain_at(y_), (*x)[in] = gs_plain_at(x_), (*w)[in] = gs_plain_at(w_);
+    (void)d;
+    for (size_t i = 0; i < n; i++)
+        for (int o = 0; o < out; o++) y[i][o] = sum_of_leaves(x[i], w[o], 1, in, leaves, 1, NULL, 0, leaves);
+    return GS_OK;
+}
+
+gs_status gs_plain_linear_tree_backward(gs_device *d, gs_mem dx_, gs_mem dw, gs_mem db, gs_mem dy_, gs_mem x,
+                                        gs_mem w_, size_t n, int in, int out, bool add, int leaves,
+                                        int blocks, const gs_share *share) {
+    float(*dx)[in] = gs_plain_at(dx_), (*dy)[out] = gs_plain_at(dy_), *w = gs_plain_at(w_);
+    for (size_t i = 0; i < n && dx; i++)
+        for (int k = 0; k < in; k++)
+            dx[i][k] = sum_of_leaves(dy[i], w + k, (size_t)in, out, leaves, blocks, share, 0, leaves);
+    return gs_plain_linear_backward(d, GS_NONE, dw, db, dy_, x, w_, n, in, out, add, NULL);
+}

@@ -158,6 +158,10 @@ void gs_flush_output(void);
 /* Make a new folder in TMPDIR, else /tmp. name: a pattern, "gradsum-explain-XXXXXX". GS_E_FILE: `folder` is then "". */
 gs_status gs_temporary_folder(const char *name, char *folder, size_t size);
 
+/* Check that this device computes with --exact what every other machine does: its arithmetic (device.h), and the
+ * weights of three short runs. GS_E_DEVICE: the message says what differs. */
+gs_status gs_doctor_exact(const char *device);
+
 /* When an activity began, the share of its work done by then, and when it was last shown; {0}: it has not begun. */
 typedef struct gs_activity {
     double since, from, shown;

@@ -134,8 +134,7 @@ static int equal_threads(const gs_row *rows, int count) {
 }
 
 static void print_threads(const gs_settings *s, bool chosen) {
-    int threads = s->exact ? 1 : s->threads;
-    printf("each cpu worker has %d thread%s", threads, gs_s((unsigned)threads));
+    printf("each cpu worker has %d thread%s", s->threads, gs_s((unsigned)s->threads));
     printf(chosen ? "\n\n" : " (cores / largest set)\n\n");
 }
 
@@ -172,7 +171,7 @@ static gs_status check_sets(const gs_settings *s, const gs_row *rows, int count)
 }
 
 static gs_status run(gs_settings *s, gs_row *rows, int count, bool json) {
-    bool chosen = s->threads > 0 || s->exact;
+    bool chosen = s->threads > 0;
     if (!chosen) s->threads = equal_threads(rows, count);
     gs_status status = check_sets(s, rows, count);
     if (status == GS_OK && !json) print_threads(s, chosen);

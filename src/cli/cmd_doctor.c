@@ -27,7 +27,7 @@ enum {
 typedef enum finding { WELL, NOTE, WRONG } finding;
 
 typedef struct doctor {
-    bool json;
+    bool json, exact;
     int notes, wrong; /* counted so far */
     const char *data; /* the run's --data */
     int processes;    /* the run's processes on this machine */
@@ -116,6 +116,17 @@ static void look_at_memory(doctor *d, const gs_usable *may) {
         say(d, WELL, "memory", NULL, "%s", free);
 }
 
+static void look_at_bits(doctor *d, const char *device) {
+    if (gs_doctor_exact(device) == GS_OK)
+        say(d, WELL, device, NULL, "--exact computes what every other machine does");
+    else
+        say(d, WRONG, device,
+            "leave it out of --devices, or train without --exact; if only the weights differ, gradsum "
+            "explain A B "
+            "compares two runs with --exact, --digest A here and --digest B on cpu: what differs first",
+            "%s", gs_message());
+}
+
 static void look_at_devices(doctor *d) {
     gs_device_info *all = NULL;
     const char *problem = NULL;
@@ -130,6 +141,7 @@ static void look_at_devices(doctor *d) {
             say(d, WRONG, all[i].name, "gradsum devices", "%s cannot be opened: %s", all[i].description,
                 gs_message());
         gs_device_close(device);
+        if (d->exact) look_at_bits(d, all[i].name);
     }
     if (count > 0)
         gs_append(d->facts, sizeof d->facts, "processor %s; %s\n", all[0].description, all[0].note);
@@ -331,11 +343,13 @@ static void look_at_others(doctor *d) {
 /* ---- the command ---- */
 
 static const gs_help help = {
-    "doctor [--meet PLACE --nodes N --node-rank R] [-n K]",
+    "doctor [--exact] [--meet PLACE --nodes N --node-rank R] [-n K]",
     "Check if this machine is fit for a run, and say what would help if it is not.\n"
     "With --meet, start a doctor on each machine of the run: they check whether they\n"
     "reach each other, and how fast, and whether version, data and cores agree. Each\n"
     "prints the same results, and names machines that are absent or unreachable.\n"
+    "With --exact, check if train --exact has the same bits on each device as on any\n"
+    "other machine: a test of its arithmetic, and three short runs.\n"
     "The exit status is 0 only if nothing is wrong.",
     "gradsum doctor --meet tcp://anna:29400 --nodes 3 --node-rank 0", NULL};
 
@@ -380,6 +394,8 @@ int gs_cmd_doctor(int argc, char **argv) {
          "interface or address by which the others reach this machine: eth0, 10.0.0.7"},
         {"secret-file", GS_OPTION_TEXT, &secret_file, 0, 0, "FILE", "file with the secret of the run"},
         {"data", GS_OPTION_TEXT, &d.data, 0, 0, "NAME|DIR", "what the run will train on"},
+        {"exact", GS_OPTION_FLAG, &d.exact, 0, 0, NULL,
+         "check that each device has the bits of train --exact"},
         {"json", GS_OPTION_FLAG, &d.json, 0, 0, NULL, "one JSON object per line"},
         {0},
     };

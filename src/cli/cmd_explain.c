@@ -6,15 +6,13 @@
 #include <stdio.h>
 #include <string.h>
 
-static bool can_be_exact(const gs_digests *d) {
-    return !strstr(gs_digests_option(d, "precision"), "f16") &&
-           !strstr(gs_digests_option(d, "wire"), "f16") && !strstr(gs_digests_option(d, "devices"), "cl");
-}
-
 static void print_difference(const gs_digests *a, const gs_difference *d) {
     printf("step %" PRIu64 ": the first difference is in: %s%s%s\n", d->step, d->quantity,
            *d->where ? " of " : "", d->where);
-    printf("  by     %.3g of what it should be", d->relative);
+    if (d->relative > 0)
+        printf("  by     %.3g of what it should be", d->relative);
+    else
+        printf("  by     less than a record's ten digits show");
     if (d->allowed > 0) printf(", more than the %.2g allowed for rounding", d->allowed);
     char ranks[3 * GS_DIGEST_RANKS + 1] = "", why[sizeof d->sentence + 100];
     for (int r = 0; r < a->workers; r++)
@@ -47,7 +45,7 @@ static void print(const gs_digests *a, const gs_digests *b, const gs_difference 
         printf("  Steps %" PRIu64 " to %" PRIu64
                " were not compared:\n  %s/rank-%d.digest ends with step %" PRIu64 "\n",
                d->end, last, cut->folder, cut->shortest, d->end - 1);
-    if ((d->found || d->rounded) && !exact && can_be_exact(a) && can_be_exact(b))
+    if ((d->found || d->rounded) && !exact)
         printf("  These runs are compared up to rounding: train both with --exact to compare to\n"
                "  the bit.\n");
 }

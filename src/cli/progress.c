@@ -273,7 +273,7 @@ static void print_chosen(const gs_settings *s, int workers) {
                       gs_augment_text(&s->augment, augment, sizeof augment));
     if (s->throttle > 0)
         gs_print_fact("throttle", "each worker's loader supplies %g MB of samples per second", s->throttle);
-    if (s->exact) gs_print_fact("exact", "the same bits for 1, 2, 4 and 8 workers, on any CPU");
+    if (s->exact) gs_print_fact("exact", "the same bits for 1, 2, 4 and 8 workers, on any device");
     if (s->verify)
         gs_print_fact("verify", "all workers' weights are compared every %" PRIu64 " step%s", s->verify,
                       gs_s(s->verify));

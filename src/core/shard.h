@@ -15,6 +15,14 @@ typedef struct gs_shard {
  * first total % size shards have one more. A count may be 0. */
 GS_API gs_shard gs_shard_of(size_t total, int rank, int size);
 
+/* --exact (train/ordered_sums.h): where the leaves begin that are computed together. Leaf k holds the samples at[k] ..
+ * at[k + 1] - 1 of those that are computed; it may be empty. count 0: they are not cut. */
+enum { GS_LEAVES = 8 /* of a global batch */ };
+typedef struct gs_leaves {
+    int count; /* a power of two */
+    size_t at[GS_LEAVES + 1];
+} gs_leaves;
+
 static inline size_t gs_smaller(size_t a, size_t b) {
     return a < b ? a : b;
 }

@@ -1,10 +1,27 @@
 #include "data/schedule.h"
 
+gs_shard gs_schedule_part(const gs_schedule *s, size_t batch, int part) {
+    const int last = s->leaves > 1 ? part + s->leaves - 1 : part;
+    const gs_shard end = gs_schedule_cut(batch, last, s->parts, s->together);
+    const size_t first = gs_schedule_cut(batch, part, s->parts, s->together).first;
+    return (gs_shard){first, end.first + end.count - first};
+}
+
+gs_leaves gs_schedule_leaves(const gs_schedule *s, size_t batch, int part) {
+    const gs_shard whole = gs_schedule_part(s, batch, part);
+    gs_leaves l = {.count = s->leaves > 1 ? s->leaves : 0};
+    for (int k = 0; k < l.count; k++)
+        l.at[k] = gs_schedule_cut(batch, part + k, s->parts, s->together).first - whole.first;
+    l.at[l.count] = whole.count;
+    return l;
+}
+
 /* Advance to the next part, batch or epoch. */
 static void next_part(const gs_schedule *s, gs_schedule_position *at) {
     at->pass = 0;
     at->done = 0;
-    if (++at->part < s->mine) return;
+    at->part += s->leaves > 1 ? s->leaves : 1;
+    if (at->part < s->mine) return;
     at->part = 0;
     at->step++;
     at->batch_first += s->batch;
@@ -27,7 +44,7 @@ gs_schedule_position gs_schedule_begin(const gs_schedule *s) {
 bool gs_schedule_next(const gs_schedule *s, gs_schedule_position *at, gs_micro_batch *out) {
     if (at->epoch >= s->epochs || (s->steps > 0 && at->step >= s->steps)) return false;
     size_t batch = gs_smaller(s->batch, s->count - at->batch_first);
-    gs_shard part = gs_schedule_cut(batch, s->first_part + at->part, s->parts, s->together);
+    gs_shard part = gs_schedule_part(s, batch, s->first_part + at->part);
     gs_shard pass = gs_schedule_cut(part.count, at->pass, s->passes, s->together);
     size_t n = gs_smaller(s->most, pass.count - at->done), offset = part.first + pass.first + at->done;
     bool pass_ends = at->done + n == pass.count;
@@ -38,6 +55,7 @@ bool gs_schedule_next(const gs_schedule *s, gs_schedule_position *at, gs_micro_b
                             .offset = offset,
                             .batch = batch,
                             .part = part.count,
+                            .leaves = gs_schedule_leaves(s, batch, s->first_part + at->part),
                             .last = pass_ends && is_last_pass(s, at->pass, part.count)};
     at->done += n;
     if (pass_ends) {
@@ -49,7 +67,7 @@ bool gs_schedule_next(const gs_schedule *s, gs_schedule_position *at, gs_micro_b
 }
 
 size_t gs_schedule_largest(const gs_schedule *s) {
-    const size_t part = gs_schedule_cut(s->batch, 0, s->parts, s->together).count;
+    const size_t part = gs_schedule_part(s, s->batch, 0).count;
     const size_t pass = gs_schedule_cut(part, 0, s->passes, s->together).count;
     const size_t groups = s->together > 1 ? s->most / s->together : 0; /* whole groups in a micro-batch */
     return gs_smaller(groups > 0 ? groups * s->together : s->most, pass);

@@ -15,9 +15,10 @@ typedef struct gs_schedule {
     size_t count, batch;  /* samples in the set, and in a global batch; 1 <= batch <= count */
     int parts;            /* parts of a global batch, ... */
     int first_part, mine; /* ... of which this worker has `mine`, starting at first_part */
-    int passes;           /* passes per part */
-    size_t most;          /* maximum samples in a micro-batch */
-    size_t together;      /* cuts are at multiples of this many samples from the batch's start; 0: anywhere */
+    int leaves; /* so many neighbouring parts make one, with these leaves, in one micro-batch; 0 or 1: none do */
+    int passes;      /* passes per part; 1 if there are leaves */
+    size_t most;     /* maximum samples in a micro-batch */
+    size_t together; /* cuts are at multiples of this many samples from the batch's start; 0: anywhere */
     uint64_t epochs, steps; /* limits of the run; steps 0: no limit */
     uint64_t done;          /* steps of an earlier run, which this one continues */
 } gs_schedule;
@@ -30,6 +31,7 @@ typedef struct gs_micro_batch {
     size_t batch;  /* samples in the global batch */
     size_t part;   /* samples in this part */
     bool last;     /* the last one of its part */
+    gs_leaves leaves;
 } gs_micro_batch;
 
 /* A position in a schedule. All zero: the start of a whole run. */
@@ -54,6 +56,10 @@ static inline uint64_t gs_steps_of_epoch(size_t count, size_t batch) {
 /* Part i of `total` samples cut into n parts: gs_shard_of distributes groups of `together` samples. The last group may
  * be smaller, and a part may be empty. */
 gs_shard gs_schedule_cut(size_t total, int i, int n, size_t together);
+
+/* Part `part`, or the larger part that begins with it, of a global batch of `batch` samples; and its leaves. */
+gs_shard gs_schedule_part(const gs_schedule *, size_t batch, int part);
+gs_leaves gs_schedule_leaves(const gs_schedule *, size_t batch, int part);
 
 /* Samples in the largest micro-batch. */
 size_t gs_schedule_largest(const gs_schedule *);

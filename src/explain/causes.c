@@ -920,11 +920,8 @@ void gs_name_difference(const gs_digests *a, const gs_digests *b, gs_difference 
     const bool number = d->kind >= GS_DIGEST_KINDS_COUNT;
     double size[2];
     name_place(b, d);
-    for (int r = a->workers - 1; r >= 0; r--) {
-        if (!d->rank[r]) continue;
-        c.rank = r;
-        c.ranks++;
-    }
+    for (int r = a->workers - 1; r >= 0; r--)
+        if (d->rank[r]) c.rank = r, c.ranks++;
     c.of_a = gs_digests_score(a, c.rank, c.step);
     c.of_b = gs_digests_score(b, 0, c.step);
     c.passes = passes_of(a);
@@ -934,6 +931,9 @@ void gs_name_difference(const gs_digests *a, const gs_digests *b, gs_difference 
     if (isfinite(size[0]) != isfinite(size[1]))
         name(&c, "not finite", "it %s NaN or infinity in %s run, and not in %s one", number ? "is" : "holds",
              isfinite(size[0]) ? "the right" : "this", isfinite(size[0]) ? "this" : "the right");
+    else if (d->allowed == 0 && d->relative < 1e-6 && d->kind >= GS_DIGEST_y && d->kind <= GS_DIGEST_sum)
+        name(&c, "last bits",
+             "only last bits differ: one run adds or rounds in another way: gradsum doctor --exact");
     else if (cause_of[d->kind] && cause_of[d->kind](&c))
         return;
     else if (number)

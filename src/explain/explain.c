@@ -90,12 +90,12 @@ static const int tolerance_of[GS_DIFFERS_KINDS] = {
 
 /* The row of `tolerances` for this kind. */
 static int row_of(const search *s, int kind) {
-    if (s->exact) return AS_WRITTEN;
     if (kind == GS_DIFFERS_scale && !(gs_digests_number(s->b, "clip") > 0)) return ROUNDING; /* 1 / samples */
     return tolerance_of[kind] == GRADIENT && !s->kinks ? ARRAY : tolerance_of[kind];
 }
 
 static double limit_of(const search *s, int kind) {
+    if (s->exact) return 0;
     const int row = row_of(s, kind);
     return tolerances[row][s->bits] + (row >= ARRAY && kind != GS_DIGEST_state ? s->of_outputs : 0);
 }
@@ -163,7 +163,7 @@ static bool differ(const search *s, int kind, const gs_sketch *a, const gs_sketc
     if (as_many && (size > 0 || isnan(apart))) relative = apart / size;
     s->out->rounded |= a->bits != b->bits;
     if (as_many && (s->exact ? a->bits == b->bits : relative <= limit)) return false;
-    s->out->allowed = s->exact ? 0 : limit;
+    s->out->allowed = limit;
     if (!(relative <= s->out->relative)) s->out->relative = relative;
     return true;
 }
@@ -181,14 +181,17 @@ static bool are_divided_alike(const search *s) {
 }
 
 /* Compares an eighth of the batch on one rank or on all ranks; for dw, compares all passes together, because B's passes
- * may be different ones. The norm counts as at least `least`. */
+ * may be different ones. In exact runs fewer passes have added more leaves; then dw is compared up to rounding, and its
+ * sum to the bit. The norm counts as at least `least`. */
 static bool part_differs(const search *s, int kind, int number, int rank, int part, double least) {
     gs_sketch a, b;
     const bool in_a = gs_digest_total(s->a, rank, s->step, kind, number, part, &a),
                in_b = gs_digest_total(s->b, rank, s->step, kind, number, part, &b);
     if (rank != GS_ALL_RANKS && !(in_a && in_b)) return false;
+    search how = *s;
+    if (kind == GS_DIGEST_dw) how.exact = s->exact && !(fabs(a.n - b.n) > 0.5);
     if (kind == GS_DIGEST_dw) a.n = b.n; /* their numbers of passes may differ */
-    return differ(s, kind, &a, &b, fmax(sqrt(fmax(a.squares, b.squares)), least), 0);
+    return differ(&how, kind, &a, &b, fmax(sqrt(fmax(a.squares, b.squares)), least), 0);
 }
 
 /* Marks the ranks of A whose samples are all in bad eighths. */
@@ -310,7 +313,7 @@ static bool score_differs(const search *s, int kind) {
         if (relative <= limit || (isnan(a) && isnan(b)) || is_excused(s, a, b)) continue;
         s->out->rank[r] = any = true;
         s->out->relative = relative;
-        s->out->allowed = s->exact ? 0 : limit;
+        s->out->allowed = limit;
     }
     return any && found(s, kind, -1);
 }

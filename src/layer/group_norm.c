@@ -23,7 +23,8 @@ typedef struct group_norm {
     gs_mem of_group; /* SUMS arrays, see below */
     gs_mem ones;     /* as many as channels, or as groups of all samples if that is more */
     gs_mem zeros;
-    gs_mem u; /* for backward, if there is no dx to hold u */
+    gs_mem u;        /* for backward, if there is no dx to hold u */
+    size_t elements; /* in each of these arrays */
 } group_norm;
 
 static gs_status group_norm_plan(gs_layer *l, gs_shape in) {
@@ -43,6 +44,7 @@ static gs_status group_norm_bind(gs_layer *l, size_t max_batch) {
     const gs_shape one = {1, 1, 1, 0};
     const size_t groups = max_batch * (size_t)l->outputs, channels = (size_t)l->in.c,
                  numbers = groups > channels ? groups : channels;
+    me->elements = numbers;
     GS_TRY(gs_layer_alloc(l, SUMS * numbers, one, &me->of_group));
     GS_TRY(gs_layer_alloc(l, numbers, one, &me->ones));
     GS_TRY(gs_layer_alloc(l, numbers, one, &me->zeros));
@@ -63,16 +65,17 @@ typedef struct sizes {
         unused[2]; /* one element per group; unused: the gradients of a weight and bias that do not exist */
 } sizes;
 
-static sizes sizes_of(const gs_layer *l, size_t n) {
-    const size_t plane = (size_t)l->in.h * (size_t)l->in.w, all = n * (size_t)l->outputs;
-    const gs_mem m = ((const group_norm *)l)->of_group;
+static sizes sizes_of(const gs_layer *l, const gs_pass *pass) {
+    const group_norm *me = (const group_norm *)l;
+    const size_t plane = (size_t)l->in.h * (size_t)l->in.w, all = pass->n * (size_t)l->outputs;
+    const gs_mem m = me->of_group, from = gs_at(m, pass->from * (size_t)l->outputs);
     return (sizes){
         .groups = {.c = (int)all, .plane = (int)((size_t)(l->in.c / l->outputs) * plane), .eps = 1e-5f},
         .channels = {.c = l->in.c, .plane = (int)plane, .eps = 0},
-        .mean = m,
-        .var = gs_at(m, all),
-        .sums = gs_at(m, 2 * all),
-        .unused = {gs_at(m, 4 * all), gs_at(m, 5 * all)}};
+        .mean = from,
+        .var = gs_at(from, me->elements),
+        .sums = gs_at(m, 2 * me->elements),
+        .unused = {gs_at(m, 4 * me->elements), gs_at(m, 5 * me->elements)}};
 }
 
 /* Compute u from x. */
@@ -85,7 +88,7 @@ static gs_status normalise(const gs_layer *l, const sizes *s, gs_mem u, gs_mem x
 static gs_status group_norm_forward(gs_layer *l, const gs_pass *pass, gs_mem x, gs_mem *y) {
     const group_norm *me = (const group_norm *)l;
     const gs_backend *ops = l->device->ops;
-    const sizes s = sizes_of(l, pass->n);
+    const sizes s = sizes_of(l, pass);
     GS_TRY(ops->batch_norm_statistics(l->device, s.mean, s.var, x, 1, &s.groups));
     GS_TRY(normalise(l, &s, *y, x));
     return ops->batch_norm_forward(l->device, *y, *y, l->param[WEIGHT].w, l->param[BIAS].w, me->zeros,
@@ -98,7 +101,7 @@ static gs_status group_norm_backward(gs_layer *l, const gs_pass *pass, gs_mem dy
     const group_norm *me = (const group_norm *)l;
     const gs_backend *ops = l->device->ops;
     const gs_param *w = &l->param[WEIGHT];
-    const sizes s = sizes_of(l, pass->n);
+    const sizes s = sizes_of(l, pass);
     const gs_mem u = l->needs_dx ? *dx : me->u;
     GS_TRY(normalise(l, &s, u, l->x));
     GS_TRY(ops->batch_norm_sums(l->device, s.sums, w->dw, l->param[BIAS].dw, dy, u, me->zeros, me->ones,

@@ -8,6 +8,7 @@
 #include <string.h>
 #include "core/units.h"
 #include "core/text.h"
+#include "layer/leaves.h"
 #include "layer/make.h"
 #include "layer/memory/buffer_plan.h"
 #include "layer/watch.h"
@@ -43,6 +44,8 @@ void gs_layer_free(gs_layer *l) {
             l->device->ops->free(l->device, l->arena->chunk[i]);
         for (int i = 0; l->arena && i < GS_WHOLES; i++) l->device->ops->free(l->device, l->arena->whole[i]);
         if (l->arena) l->device->ops->free(l->device, l->arena->sums);
+        if (l->arena) l->device->ops->free(l->device, l->arena->leaf_sums);
+        if (l->arena) l->device->ops->free(l->device, l->arena->lent_leaves);
         if (l->arena) l->device->ops->free_offloaded(l->device, l->arena->offloaded);
         if (l->arena) free(l->arena->offloaded_floats);
         if (l->arena) gs_lifetimes_free(&l->arena->lifetimes);
@@ -289,6 +292,20 @@ gs_status gs_layer_plan(gs_layer *root, gs_shape in, size_t *params) {
 
 /* ---- running: a layer's forward and backward, inside the net's watchers ---- */
 
+/* Does backward write sums over samples? A layer that depends on the batch calls gs_layer_leaf_by_leaf itself. */
+static bool needs_leaves(const gs_layer *l) {
+    const gs_device *d = l->device;
+    const bool by_operator = l->ops->sums_leaves && d->ops->sums_leaves && d->precision == GS_PRECISION_F32;
+    return (l->params > 0 || l->borrowed) && !l->ops->depends_on_batch && !by_operator;
+}
+
+/* Does forward? */
+static bool sums_state(const gs_layer *l, const gs_pass *pass) {
+    bool state = false;
+    for (int i = 0; i < l->params; i++) state = state || l->param[i].state;
+    return state && pass->training && !pass->recomputing && !l->ops->depends_on_batch;
+}
+
 static gs_status run(gs_layer *l, gs_direction direction, const gs_pass *pass, gs_mem in, gs_mem *out,
                      const gs_layer_watcher *w) {
     if (w) {
@@ -297,8 +314,12 @@ static gs_status run(gs_layer *l, gs_direction direction, const gs_pass *pass, g
         return w->after ? w->after(w->context, l, direction, pass, *out) : GS_OK;
     }
     *out = direction == GS_FORWARD ? gs_layer_y(l, in) : gs_layer_dx(l, in);
+    if (direction == GS_BACKWARD && needs_leaves(l))
+        return gs_layer_leaf_by_leaf(l, pass, GS_LEAF_GRADIENTS, in, out, l->ops->backward);
     if (direction == GS_BACKWARD) return l->ops->backward(l, pass, in, out);
     l->x = in;
+    if (sums_state(l, pass))
+        return gs_layer_leaf_by_leaf(l, pass, GS_LEAF_STATE, in, out, l->ops->forward);
     return l->ops->forward(l, pass, in, out);
 }
 

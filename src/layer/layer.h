@@ -59,6 +59,7 @@ typedef struct gs_layer_ops {
     /* Add this layer's work to the epilogue of an earlier layer. False: the epilogue cannot express it. NULL: never
      * possible. */
     bool (*fuse_into)(const gs_layer *, gs_epilogue *);
+    bool sums_leaves;      /* backward passes the leaves on to an operator that can sum them (leaves.h) */
     bool depends_on_batch; /* in training, a sample's y depends on the other samples (gs_pass.group) */
     gs_tensor_kind tensor;
     bool incremental; /* forward can process part of each sequence (gs_pass.tokens) */

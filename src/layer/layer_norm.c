@@ -41,8 +41,10 @@ static gs_status layer_norm_forward(gs_layer *l, const gs_pass *pass, gs_mem x, 
 static gs_status layer_norm_backward(gs_layer *l, const gs_pass *pass, gs_mem dy, gs_mem *dx) {
     const gs_norm *me = (const gs_norm *)l;
     const gs_param *w = &l->param[GS_NORM_WEIGHT], *b = &l->param[GS_NORM_BIAS];
-    return l->device->ops->layer_norm_backward(l->device, *dx, w->dw, b->dw, dy, l->x, w->w, me->mean,
-                                               me->rstd, gs_layer_tokens(l, pass), l->in.c, !pass->fresh);
+    const size_t from = pass->from * (size_t)gs_shape_tokens(l->in);
+    return l->device->ops->layer_norm_backward(l->device, *dx, w->dw, b->dw, dy, l->x, w->w,
+                                               gs_at(me->mean, from), gs_at(me->rstd, from),
+                                               gs_layer_tokens(l, pass), l->in.c, !pass->fresh);
 }
 
 static const gs_layer_ops layer_norm_ops = {

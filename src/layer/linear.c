@@ -1,5 +1,6 @@
 /* Every output is a weighted sum of all inputs: y = x w^T + b. */
 #include <stdio.h>
+#include "layer/leaves.h"
 #include "layer/make.h"
 
 static gs_status linear_plan(gs_layer *l, gs_shape in) {
@@ -21,9 +22,10 @@ gs_status gs_layer_linear_forward(gs_layer *l, const gs_pass *pass, gs_mem x, gs
 /* y = x w^T + b; dx = dy w, dw = dy^T x, db = the sum of dy over the samples. */
 gs_status gs_layer_linear_backward(gs_layer *l, const gs_pass *pass, gs_mem dy, gs_mem *dx) {
     const gs_param *w = gs_layer_weight(l), *b = &l->param[1];
+    gs_epilogue then = l->epilogue;
+    then.leaves = gs_leaves_in(pass);
     return l->device->ops->linear_backward(l->device, *dx, w->dw, b->dw, dy, l->x, w->w,
-                                           gs_layer_tokens(l, pass), l->in.c, l->out.c, !pass->fresh,
-                                           &l->epilogue);
+                                           gs_layer_tokens(l, pass), l->in.c, l->out.c, !pass->fresh, &then);
 }
 
 static void linear_describe(const gs_layer *l, char *text, size_t size) {
@@ -41,6 +43,7 @@ static const gs_layer_ops linear_ops = {
     .tensor = GS_TENSOR_LINEAR,
     .incremental = true,
     .fuses = true,
+    .sums_leaves = true,
 };
 
 gs_layer *gs_linear(int out, bool bias) {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "backend.h"
+#include "core/shard.h"
 #include "layer/traits.h"
 
 typedef struct gs_layer gs_layer; /* layer.h */
@@ -45,10 +46,15 @@ typedef struct gs_pass {
     /* The gradients are those of the loss times this factor (optim/loss_scale.h); 0: of the unscaled loss. */
     float loss_scale;
     size_t group; /* for batch_norm: this many samples share statistics; 0: all of them */
+    /* --exact: everything that is summed over samples is summed for each of these leaves, then over them in the order
+     * of a tree (leaves.h). */
+    gs_leaves leaves;
+    size_t from; /* in a call for one leaf: how many samples of the pass come before its own */
     /* Inference after gs_model_cache: x and y are (n, tokens, ...), and these tokens follow `past` earlier ones. tokens
      * 0: whole samples. */
     size_t tokens, past;
-    /* numbers[i] = the sum of numbers[i] over all workers. All workers make the same calls. NULL: nothing is shared. */
+    /* numbers[i] = the sum of numbers[i] over all workers, i < count. All workers make the same calls. If the pass has
+     * leaves, `numbers` holds the numbers of each, and has room for GS_LEAVES x count. NULL: nothing is shared. */
     gs_status (*sum_over_workers)(void *context, double *numbers, size_t count);
     void *sum_context;
     /* Called during backward: the gradients from element `first` of the flat array on are final for this pass. `first`

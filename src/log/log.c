@@ -129,19 +129,15 @@ static void add_devices(cJSON *o, const gs_log *log) {
     }
 }
 
-/* Processes that use shared memory have met over Gloo, too. */
-static bool meet_over_gloo(const gs_rendezvous *p) {
-    return p && p->size > 1 && !(p->transport && strcmp(p->transport, "mpi") == 0);
-}
-
-/* The device's description includes OpenBLAS's kernels. */
+/* The device's description includes OpenBLAS's kernels. Processes that use shared memory have met over Gloo, too. */
 static void add_versions(cJSON *o, const gs_log *log) {
     cJSON *versions = cJSON_AddObjectToObject(o, "versions");
+    const gs_rendezvous *p = log->rank0->settings->processes;
     gs_device_info *list;
     const char *problem;
     int count, r = 0;
     GS_JSON_ADD(versions, GS_FIELD("gradsum", GRADSUM_VERSION), GS_FIELD("compiler", __VERSION__));
-    if (meet_over_gloo(log->rank0->settings->processes))
+    if (p && p->size > 1 && !(p->transport && strcmp(p->transport, "mpi") == 0))
         cJSON_AddStringToObject(versions, "gloo", gs_comm_gloo_version());
     while (r < log->workers && strncmp(log->rank0->devices[r].device, "cl", 2) != 0) r++;
     if (r == log->workers || gs_device_list(&list, &count, &problem) != GS_OK) return;
@@ -207,7 +203,7 @@ static gs_status write_run(gs_log *log, int room) {
 
 /* Write how the run ended, even if the rest of the log has failed. r: the result, if the run succeeded. */
 static gs_status write_end_of_run(gs_log *log, const char *failure, const gs_result *r) {
-    char why[1100] = "done";
+    char why[1100] = "done", sha256[65];
     if (!r) snprintf(why, sizeof why, "failed: %s", failure);
     if (r && r->interrupted) snprintf(why, sizeof why, "interrupted");
     cJSON *e = cJSON_AddObjectToObject(log->about, "ended");
@@ -215,6 +211,10 @@ static gs_status write_end_of_run(gs_log *log, const char *failure, const gs_res
                 GS_FIELD("steps", log->total));
     if (r && !r->interrupted && r->test_accuracy >= 0)
         cJSON_AddNumberToObject(e, "test_accuracy", r->test_accuracy);
+    if (r) {
+        gs_sha256(r->weights, r->params * sizeof(float), sha256);
+        cJSON_AddStringToObject(e, "weights_sha256", sha256);
+    }
     if (r && *r->busy) cJSON_AddStringToObject(e, "busy", r->busy);
     if (log->failed) cJSON_AddStringToObject(e, "log", log->problem);
     if (r && r->sent > 0)

@@ -1,5 +1,7 @@
 /* A pass: forward, which computes the logits; the loss, which is added to the tail of the gradients; and backward. Also
  * clears gradients before a step, and updates the layers' state after it. */
+#include "layer/leaves.h"
+#include "layer/memory/buffer_plan.h"
 #include "parallel/tensor.h"
 #include "model/model.h"
 
@@ -16,9 +18,9 @@ gs_status gs_model_forward(gs_model *m, const gs_pass *pass, gs_mem x, gs_mem *l
 
 /* ---- loss ---- */
 
-/* The floats that the outputs should approach: the targets themselves, or one-hot labels. */
+/* What the loss compares the outputs with: the targets themselves, or one-hot labels. */
 static gs_mem targets_of(const gs_model *m, gs_mem targets) {
-    return m->loss == GS_REGRESSION ? targets : m->target;
+    return m->loss == GS_MEAN_SQUARED_ERROR ? m->target : targets;
 }
 
 /* Label smoothing is only for training; a test loss uses the unsmoothed labels. */
@@ -38,7 +40,8 @@ static gs_share share_of(const gs_model *m) {
 
 /* Each rank writes its largest output for each row into an array of zeros; summing the arrays over the group gathers
  * them. Then the exponentials are summed over the group. */
-static gs_status loss_of_parts(gs_model *m, const gs_pass *pass, gs_mem logits, gs_mem targets) {
+static gs_status loss_of_parts(gs_model *m, const gs_pass *pass, gs_mem p, gs_mem stats, gs_mem logits,
+                               gs_mem targets) {
     const gs_backend *ops = m->device->ops;
     const gs_layer *head = gs_tensor_outputs(m->net);
     const gs_share share = share_of(m);
@@ -47,10 +50,10 @@ static gs_status loss_of_parts(gs_model *m, const gs_pass *pass, gs_mem logits, 
     GS_TRY(ops->fill(m->device, most, 0, ranks * rows));
     GS_TRY(ops->softmax_part_largest(m->device, most, logits, rows, m->out.c, &share));
     GS_TRY(gs_tensor_sum(head, most, ranks * rows));
-    GS_TRY(ops->softmax_part_sums(m->device, m->probability, sums, most, logits, targets, rows, m->out.c,
+    GS_TRY(ops->softmax_part_sums(m->device, p, sums, most, logits, targets, rows, m->out.c,
                                   smoothing_of(m, pass), &share));
     GS_TRY(gs_tensor_sum(head, sums, 3 * rows));
-    return ops->softmax_part_end(m->device, m->probability, gs_model_stats(m), sums, rows, m->out.c);
+    return ops->softmax_part_end(m->device, p, stats, sums, rows, m->out.c);
 }
 
 static gs_status backward_of_parts(gs_model *m, const gs_pass *pass, gs_mem targets) {
@@ -80,17 +83,37 @@ static gs_status check_labels(const gs_model *m, gs_mem labels, size_t rows) {
     return status;
 }
 
+/* Add a pass, or a leaf of it, to stats. */
+static gs_status add_loss(gs_model *m, const gs_pass *pass, gs_mem stats, gs_mem logits, gs_mem targets) {
+    const gs_backend *ops = m->device->ops;
+    const size_t rows = pass->n * (size_t)gs_model_targets(m),
+                 from = pass->from * (size_t)gs_model_targets(m), at = from * (size_t)m->out.c;
+    const gs_mem x = gs_at(logits, at), p = gs_at(m->probability, at);
+    const gs_mem t = gs_at(targets_of(m, targets), m->loss == GS_SOFTMAX_CROSS_ENTROPY ? from : at);
+    if (is_divided(m)) return loss_of_parts(m, pass, p, stats, x, t);
+    if (m->loss == GS_SOFTMAX_CROSS_ENTROPY)
+        return ops->softmax_cross_entropy_forward(m->device, p, stats, x, t, rows, m->out.c,
+                                                  smoothing_of(m, pass));
+    return ops->mean_squared_error_forward(m->device, stats, x, t, rows, m->out.c);
+}
+
 gs_status gs_model_loss(gs_model *m, const gs_pass *pass, gs_mem logits, gs_mem targets) {
     const gs_backend *ops = m->device->ops;
-    gs_mem stats = gs_model_stats(m);
-    size_t rows = pass->n * (size_t)gs_model_targets(m);
+    const size_t rows = pass->n * (size_t)gs_model_targets(m);
+    const int leaves = pass->leaves.count;
     if (m->loss != GS_REGRESSION && !m->knows_labels) GS_TRY(check_labels(m, targets, rows));
-    if (is_divided(m)) return loss_of_parts(m, pass, logits, targets);
-    if (m->loss == GS_SOFTMAX_CROSS_ENTROPY)
-        return ops->softmax_cross_entropy_forward(m->device, m->probability, stats, logits, targets, rows,
-                                                  m->out.c, smoothing_of(m, pass));
     if (m->loss == GS_MEAN_SQUARED_ERROR) GS_TRY(ops->one_hot(m->device, m->target, targets, rows, m->out.c));
-    return ops->mean_squared_error_forward(m->device, stats, logits, targets_of(m, targets), rows, m->out.c);
+    if (leaves < 2) return add_loss(m, pass, gs_model_stats(m), logits, targets);
+    const gs_mem stats = m->net->arena->leaf_sums;
+    GS_TRY(ops->fill(m->device, stats, 0, (size_t)leaves * GS_STATS));
+    for (int k = 0; k < leaves; k++) {
+        const gs_pass leaf = gs_leaf_of(pass, k);
+        if (leaf.n > 0) GS_TRY(add_loss(m, &leaf, gs_at(stats, (size_t)k * GS_STATS), logits, targets));
+    }
+    for (size_t d = GS_STATS; d < (size_t)leaves * GS_STATS; d *= 2) /* the tree's levels */
+        for (size_t k = 0; k < (size_t)leaves * GS_STATS; k += 2 * d)
+            GS_TRY(ops->add(m->device, gs_at(stats, k), gs_at(stats, k), gs_at(stats, k + d), GS_STATS));
+    return ops->copy(m->device, gs_model_stats(m), stats, GS_STATS);
 }
 
 /* Compute dlogits: the gradient of -log softmax(logits)[label] (label smoothing: backend.h) or of mean((logits -

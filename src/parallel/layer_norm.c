@@ -53,10 +53,11 @@ static gs_status backward_of_all(gs_layer *l, const gs_pass *pass, gs_mem dy, gs
     const size_t tokens = gs_layer_tokens(l, pass) * (size_t)l->shard->group->size;
     const gs_shape one = {1, 1, 1, l->in.t};
     const gs_mem mean = l->shard->sums, rstd = gs_at(mean, tokens);
+    const size_t from = pass->from * (size_t)gs_shape_tokens(l->in);
     GS_TRY(gs_sequence_gather(l, pass, l->in, l->x, x));
     GS_TRY(gs_sequence_gather_dy(l, pass, &dy));
-    GS_TRY(gs_sequence_gather(l, pass, one, me->mean, mean));
-    GS_TRY(gs_sequence_gather(l, pass, one, me->rstd, rstd));
+    GS_TRY(gs_sequence_gather(l, pass, one, gs_at(me->mean, from), mean));
+    GS_TRY(gs_sequence_gather(l, pass, one, gs_at(me->rstd, from), rstd));
     GS_TRY(l->device->ops->layer_norm_backward(l->device, all, w->dw, b->dw, dy, x, w->w, mean, rstd, tokens,
                                                l->in.c, !pass->fresh));
     return l->needs_dx ? take(l, pass, l->in, all, *dx) : GS_OK;

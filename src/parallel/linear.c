@@ -1,4 +1,5 @@
 /* The two layers of a pair of linear layers (tensor.h), and the model's last layer, linear or tied. */
+#include "layer/leaves.h"
 #include "parallel/sequence.h"
 
 /* This rank's number of leaves in a sum that the group divides. */
@@ -37,8 +38,15 @@ static gs_status column_backward(gs_layer *l, const gs_pass *pass, gs_mem dy, gs
     gs_mem x = l->x;
     size_t n;
     GS_TRY(gather_x(l, pass, &x, &n));
+    const gs_epilogue then = {.leaves = gs_leaves_in(pass)};
+    gs_mem dw = w->dw, db = b->dw;
+    if (then.leaves) {
+        GS_TRY(ops->linear_backward(l->device, GS_NONE, dw, db, dy, x, w->w, n, l->in.c, l->out.c,
+                                    !pass->fresh, &then));
+        dw = db = (gs_mem)GS_NONE;
+    }
     GS_TRY(p->group->leaves
-               ? ops->linear_tree_backward(l->device, sums, w->dw, b->dw, dy, x, w->w, n, l->in.c, l->out.c,
+               ? ops->linear_tree_backward(l->device, sums, dw, db, dy, x, w->w, n, l->in.c, l->out.c,
                                            !pass->fresh, own_leaves(l), p->blocks, words ? &share : NULL)
                : ops->linear_backward(l->device, sums, w->dw, b->dw, dy, x, w->w, n, l->in.c, l->out.c,
                                       !pass->fresh, &l->epilogue));
@@ -66,8 +74,9 @@ static gs_status row_backward(gs_layer *l, const gs_pass *pass, gs_mem dy, gs_me
     const gs_param *w = &l->param[0], *b = &l->param[1];
     const size_t n = gs_layer_tokens(l, pass);
     GS_TRY(gs_sequence_gather_dy(l, pass, &dy));
+    const gs_epilogue then = {.leaves = gs_leaves_in(pass)};
     return ops->linear_backward(l->device, *dx, w->dw, b->dw, dy, l->x, w->w, n, l->in.c, l->out.c,
-                                !pass->fresh, NULL);
+                                !pass->fresh, &then);
 }
 
 const gs_layer_ops gs_row_linear = {.forward = row_forward, .backward = row_backward};

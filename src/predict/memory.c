@@ -77,15 +77,17 @@ enum { ALL = 100 };
 static const char smaller[] = "smaller products";
 
 /* Compute half of the samples at once, a quarter, and so on. A pipeline cuts the batch into more micro-batches instead.
- * Not with --exact, because a virtual shard computed in several passes would give different bits. */
+ * With --exact a virtual shard is not cut, because that would give different bits. */
 static bool set_micro_batch(const gs_memory_plan *p, int degree, gs_settings *s, gs_memory_option *o) {
     size_t all = 0;
     for (int i = 0; i < p->workers; i++)
         all = p->worker[i].micro_batch > all ? p->worker[i].micro_batch : all;
     size_t m = all;
     for (int i = 0; i < degree; i++) m = (m + 1) / 2;
-    if (p->layout.pp > 1 || p->settings.exact || m <= 1) return false;
-    m = (m + 1) / 2;
+    const size_t together = gs_together(&s->batch_norm),
+                 least = s->exact ? gs_schedule_cut(p->batch, 0, GS_EXACT_SHARDS, together).count : 1;
+    if (p->layout.pp > 1 || m <= least) return false;
+    m = (m + 1) / 2 > least ? (m + 1) / 2 : least;
     s->micro_batch = m;
     o->costs = smaller;
     snprintf(o->option, sizeof o->option, "--micro-batch %zu", m);

@@ -43,8 +43,7 @@ static const char advice[] = "wanted --batch-norm ghost:G (statistics of each G 
 
 enum { GLOBAL_MOST = 4096 }; /* maximum number of samples in memory; each takes 3 MB in resnet20 */
 
-/* *has: whether a layer of the model depends on the batch. */
-static gs_status has_layer(const gs_settings *s, gs_shape in, bool *has) {
+gs_status gs_has_batch_norm(const gs_settings *s, gs_shape in, bool *has) {
     gs_model *plan;
     GS_TRY(gs_model_create(NULL, &(gs_model_config){.text = s->model, .in = in}, &plan));
     *has = gs_layer_depends_on_batch(plan->net);
@@ -57,7 +56,7 @@ gs_status gs_largest_micro_batch(const gs_settings *s, gs_shape in, size_t *most
     double bytes;
     *most = s->micro_batch;
     if (*most) return GS_OK;
-    GS_TRY(has_layer(s, in, &has));
+    GS_TRY(gs_has_batch_norm(s, in, &has));
     *most = s->batch_norm.over == GS_BATCH_NORM_GLOBAL ? GLOBAL_MOST : GS_MICRO_BATCH;
     if (has) return GS_OK;
     GS_TRY(gs_output_bytes(s->model, in, &bytes));
@@ -70,20 +69,20 @@ static gs_status check_global(const gs_settings *s, size_t batch, int workers) {
     const gs_strategy *strategy = gs_strategy_of(s);
     size_t most = s->micro_batch ? s->micro_batch : GLOBAL_MOST;
     const int groups = workers / gs_model_parallel_size(s);
-    size_t part = (batch + (size_t)groups - 1) / (size_t)groups;
+    const int leaves = s->exact ? GS_LEAVES / groups : GS_LEAVES;
+    const size_t part = leaves < GS_LEAVES ? gs_shard_of(batch, leaves, GS_LEAVES).first
+                                           : (batch + (size_t)groups - 1) / (size_t)groups;
     char parts[32] = "";
     if (s->pipeline > 1)
         snprintf(parts, sizeof parts, "--pipeline %d", s->pipeline);
-    else if (s->exact && (s->tensor > 1 || s->zero))
-        snprintf(parts, sizeof parts, "--exact with %s", s->zero ? "--zero" : "--tensor");
     else if (s->accumulate > 1)
         snprintf(parts, sizeof parts, "--accumulate %d", s->accumulate);
     if (*parts)
         return gs_fail(
             GS_E_USAGE,
             "--batch-norm global: %s computes a batch in parts, but statistics of the global batch need all "
-            "samples at once; %s%s",
-            parts, advice, s->zero && s->exact ? "; or --exact alone" : "");
+            "samples at once; %s",
+            parts, advice);
     if (strategy->apart && workers > 1)
         return gs_fail(
             GS_E_USAGE,
@@ -136,7 +135,7 @@ static gs_status check_ghost(const gs_settings *s, size_t batch, int workers) {
 gs_status gs_check_batch_norm(const gs_settings *s, const gs_dataset *set, int workers) {
     const size_t batch = s->batch ? s->batch : set->count;
     bool has;
-    GS_TRY(has_layer(s, set->shape, &has));
+    GS_TRY(gs_has_batch_norm(s, set->shape, &has));
     if (has && s->batch_norm.over == GS_BATCH_NORM_GLOBAL) return check_global(s, batch, workers);
     if (s->batch_norm.over == GS_BATCH_NORM_GHOST) return check_ghost(s, batch, workers);
     return GS_OK;
@@ -149,6 +148,18 @@ static gs_status sum_over_workers(void *worker, double *numbers, size_t count) {
     return gs_comm_all_reduce(w->groups.comm[GS_DP], numbers, count, GS_F64, GS_SUM);
 }
 
+/* --exact: gather the numbers of all leaves, and add them in order. */
+static gs_status sum_over_leaves(void *worker, double *numbers, size_t count) {
+    const gs_worker *w = worker;
+    gs_comm *c = w->groups.comm[GS_DP];
+    const size_t each = GS_LEAVES / (size_t)c->size * count;
+    double *mine = numbers + (size_t)c->rank * each;
+    memmove(mine, numbers, each * sizeof *mine);
+    GS_TRY(gs_comm_all_gather(c, mine, numbers, each, GS_F64));
+    for (size_t i = count; i < GS_LEAVES * count; i++) numbers[i % count] += numbers[i];
+    return GS_OK;
+}
+
 bool gs_batch_norm_is_shared(const gs_worker *w) {
     const gs_settings *s = w->settings;
     if (s->batch_norm.over != GS_BATCH_NORM_GLOBAL || w->strategy->apart) return false;
@@ -159,6 +170,6 @@ bool gs_batch_norm_is_shared(const gs_worker *w) {
 void gs_batch_norm_begin(gs_worker *w, gs_pass *pass) {
     pass->group = w->settings->batch_norm.group;
     if (!gs_batch_norm_is_shared(w)) return;
-    pass->sum_over_workers = w->virtual_shards ? gs_virtual_shards_sum : sum_over_workers;
+    pass->sum_over_workers = w->settings->exact ? sum_over_leaves : sum_over_workers;
     pass->sum_context = w;
 }

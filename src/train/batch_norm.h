@@ -44,6 +44,9 @@ static inline size_t gs_together(const gs_batch_norm_groups *g) {
     return g->over == GS_BATCH_NORM_GHOST ? g->group : 1;
 }
 
+/* *has: whether a layer of the model depends on the batch. */
+gs_status gs_has_batch_norm(const struct gs_settings *, gs_shape in, bool *has);
+
 /* GS_E_USAGE: the model has a batch_norm whose samples are not computed together as settings->batch_norm requires. */
 gs_status gs_check_batch_norm(const struct gs_settings *, const struct gs_dataset *train_set, int workers);
 

@@ -5,9 +5,9 @@
  *
  * With --exact both add in the order of a tree (ordered_sums.h). A step calls the functions as follows (step.c):
  *
- *     for each leaf k:
+ *     for each part k:        one; with --exact perhaps several
  *         gs_gradient         dw of a part of the batch
- *         add                 add it to those of the leaves before it
+ *         add                 add it to those of the parts before it
  *     finish                  complete the sum over all replicas
  *     gs_update
  *     gather                  send new weights to workers that have not computed them
@@ -23,7 +23,7 @@ typedef struct gs_reducer {
     gs_status (*create)(gs_worker *);
     /* Free what `create` made. `create` may have failed, or may never have been called. */
     void (*free)(gs_worker *);
-    /* Called when the gradients of leaf k = 0, 1, ... are in the model. */
+    /* Called when the gradients of part k = 0, 1, ... are in the model. */
     gs_status (*add)(gs_worker *, int k);
     /* Replace gradients, layers' state and counts by their sums, as far as this worker needs them (see partition.h). */
     gs_status (*finish)(gs_worker *);

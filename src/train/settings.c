@@ -451,13 +451,13 @@ gs_status gs_check_settings(const gs_settings *s) {
     return chosen->check ? chosen->check(s) : GS_OK;
 }
 
-/* With --exact a worker computes its virtual shards one by one; each is a pass. */
+/* With --exact a pass holds at least one virtual shard. */
 static gs_status check_passes(const gs_settings *s, int workers) {
     const int passes = GS_EXACT_SHARDS / (workers / gs_model_parallel_size(s));
     if (s->accumulate <= passes) return GS_OK;
     return gs_fail(
         GS_E_USAGE,
-        "--accumulate %d: with --exact a worker's passes are its part of the %d virtual shards, and "
+        "--accumulate %d: with --exact a worker's passes divide its part of the %d virtual shards, and "
         "each of the %d worker%s has %d; wanted at most %d",
         s->accumulate, GS_EXACT_SHARDS, workers, gs_s((unsigned)workers), passes, passes);
 }

@@ -15,10 +15,10 @@ static gs_status begin_to_read_score(gs_worker *);
 
 static gs_status synchronous_step(gs_worker *w, gs_score *score) {
     const gs_reducer *sum = w->reducer;
-    for (int k = 0; k < gs_ordered_sums_leaves(&w->ordered_sums); k++) { /* one leaf; with --exact several */
-        /* dw of this worker's samples in this leaf; virtual_shards computes all leaves together, for batch_norm */
-        GS_TRY(w->virtual_shards ? gs_virtual_shards_gradient(w->virtual_shards, k) : gs_gradient(w));
-        GS_TRY(sum->add(w, k)); /* with --exact: add this leaf to those before it; otherwise nothing */
+    for (int k = 0; k < gs_ordered_sums_parts(&w->ordered_sums);
+         k++) {                 /* one; with --exact perhaps several */
+        GS_TRY(gs_gradient(w)); /* dw of this worker's samples */
+        GS_TRY(sum->add(w, k)); /* with several parts: add this one to those before it */
     }
     GS_TRY(sum->finish(w));          /* sums dw, and the counts, over all workers */
     GS_TRY(gs_read_score(w, score)); /* loss, correct predictions and samples */

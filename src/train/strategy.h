@@ -29,6 +29,8 @@ typedef struct gs_strategy {
     /* True if the workers' weights differ between steps. There is then no reducer, and a step's score counts only this
      * worker's part; the score's `stop` may also mean that a worker has diverged. */
     bool apart;
+    /* True if a pass holds only one of --exact's leaves. */
+    bool leaf_by_leaf;
 
     /* ---- training: all workers call all of these functions; any except step may be NULL ---- */
 
@@ -103,8 +105,7 @@ const char *gs_sums_text(const gs_worker *, char text[GS_SUMS_TEXT]);
 
 /* ---- the parts of a step, for strategies (step.c) ---- */
 
-/* Compute dw and counts of this worker's next part of a global batch, in micro-batches that fit in its memory. With
- * --exact these parts are its leaves, in order. */
+/* Compute dw and counts of this worker's next part of a global batch, in micro-batches that fit in its memory. */
 gs_status gs_gradient(gs_worker *);
 
 /* Requests, as the numbers that workers add to GS_STAT_STOP. Sums of these are exact (persist/checkpoint.h). */

@@ -126,7 +126,7 @@ gs_status gs_sweep_prepare(gs_sweep *s) {
         s->run[i].batch = s->batch[i / s->seeds];
         s->run[i].seed = s->settings.seed + (uint64_t)(i % s->seeds);
     }
-    if (s->settings.threads == 0 && !s->settings.exact)
+    if (s->settings.threads == 0)
         s->settings.threads = gs_worker_threads(&s->settings, gs_devices_count(s->settings.devices));
     return GS_OK;
 }

@@ -226,17 +226,17 @@ void gs_tensor_tell(const gs_worker *w, gs_result *result) {
 
 /* ---- checks ---- */
 
-/* Work that is not divided must give the same bits on all workers of a group. */
+/* Work that is not divided must give the same bits on all workers of a group: on any devices with --exact. */
 gs_status gs_tensor_check(const gs_settings *s) {
     char first[48], name[48];
-    if (s->tensor < 2) return GS_OK;
+    if (s->tensor < 2 || s->exact) return GS_OK;
     GS_TRY(gs_devices_name(s->devices, 0, first));
     for (int i = 1; i < gs_devices_count(s->devices); i++) {
         GS_TRY(gs_devices_name(s->devices, i, name));
         if ((strcmp(name, "cpu") == 0) != (strcmp(first, "cpu") == 0))
             return gs_fail(GS_E_USAGE,
                            "--tensor %d: the workers of a group repeat what they do not divide, with the "
-                           "same bits: wanted devices of one kind, not %s and %s",
+                           "same bits: wanted devices of one kind, not %s and %s; or --exact",
                            s->tensor, first, name);
     }
     return GS_OK;

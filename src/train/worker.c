@@ -1,5 +1,6 @@
 #include "train/worker.h"
 
+#include "layer/leaves.h"
 #include "model/safetensors.h"
 #include "train/hooks.h"
 #include "train/diverged.h"
@@ -14,7 +15,7 @@
 #include <stdlib.h>
 
 int gs_worker_threads(const gs_settings *s, int local) {
-    if (s->threads > 0 || s->exact) return s->threads > 0 ? s->threads : 1;
+    if (s->threads > 0) return s->threads;
     const gs_rendezvous *p = s->processes;
     int threads = gs_cpu_cores() / (local * (p && p->size > 0 && !p->own_cpus ? p->size : 1));
     return threads > 0 ? threads : 1;
@@ -75,9 +76,21 @@ static gs_status make_buffers(gs_worker *w, const gs_dataset *data) {
     return gs_host_alloc(w, GS_MEMORY_DATA, target_bytes, &w->input.host_targets);
 }
 
-/* The worker's part of each batch (the same for all stages of its pipeline); with --exact its shards, in order. */
-static gs_schedule schedule_of(const gs_worker *w, size_t most) {
+/* How many leaves of --exact a pass computes: as many as it may hold, in as many passes as are asked for. A digest
+ * records the dw of each leaf, unless statistics of the global batch need all leaves at once. */
+static int leaves_at_once(const gs_worker *w, gs_schedule schedule, bool together) {
     const gs_settings *s = w->settings;
+    schedule.leaves = s->exact && !w->strategy->leaf_by_leaf && (!s->digest || together) ? schedule.mine : 1;
+    while (schedule.leaves > 1 && (schedule.mine / schedule.leaves < s->accumulate ||
+                                   gs_schedule_part(&schedule, schedule.batch, 0).count > schedule.most))
+        schedule.leaves /= 2;
+    return schedule.leaves;
+}
+
+/* The worker's part of each batch (the same for all stages of its pipeline); with --exact its leaves, in order. */
+static gs_schedule schedule_of(const gs_worker *w, size_t most, bool has_batch_norm) {
+    const gs_settings *s = w->settings;
+    const bool together = has_batch_norm && s->batch_norm.over == GS_BATCH_NORM_GLOBAL;
     const int parts = gs_batch_shards(s, w->comm->size), mine = parts / w->groups.layout.dp;
     gs_schedule schedule = {.count = w->train_set->count,
                             .batch = w->batch,
@@ -89,6 +102,7 @@ static gs_schedule schedule_of(const gs_worker *w, size_t most) {
                             .together = gs_together(&s->batch_norm), /* 1, except with ghost batches */
                             .epochs = (uint64_t)s->epochs,
                             .steps = s->steps};
+    schedule.leaves = leaves_at_once(w, schedule, together);
     schedule.most = gs_schedule_largest(&schedule);
     return schedule;
 }
@@ -131,24 +145,27 @@ static gs_status create(gs_worker *w, const char *device, int threads) {
     const gs_dataset *data = w->train_set ? w->train_set : w->test_set;
     const gs_layout alike = {.dp = w->comm->size, .tp = 1, .pp = 1};
     size_t most;
+    bool has_batch_norm;
     GS_TRY(gs_groups_create(w->comm, w->train_set ? gs_layout_of(s, w->comm->size) : alike, &w->groups));
     GS_TRY(gs_eval_block(s->model, data->shape, &w->eval_block));
     if (w->train_set) {
         w->batch = s->batch ? s->batch : w->train_set->count;
         GS_TRY(gs_largest_micro_batch(s, data->shape, &most));
-        w->schedule = schedule_of(w, most);
+        GS_TRY(gs_has_batch_norm(s, data->shape, &has_batch_norm));
+        w->schedule = schedule_of(w, most, has_batch_norm);
     }
     w->input.most = w->schedule.most > w->eval_block ? w->schedule.most : w->eval_block;
     if (!w->train_set && w->test_set->count < w->input.most) w->input.most = w->test_set->count;
     GS_TRY(gs_find_scheme(s, &w->scheme)); /* gs_sync_allreduce by default */
     GS_TRY(gs_device_open(device, threads, &w->device));
     if (s->dry_run) gs_device_set_dry(w->device);
-    if (s->exact) gs_device_set_exact(w->device);
+    if (s->exact) GS_TRY(gs_device_set_exact(w->device));
     w->device->precision = s->precision;
     w->device->no_fusion = s->digest != NULL;
     w->device->offload = w->train_set ? s->offload : 0;
     w->device->offload_folder = s->offload_dir;
     GS_TRY(create_model(w, data->shape));
+    if (w->schedule.leaves > 1) GS_TRY(gs_layer_make_leaves(w->model->net, w->schedule.leaves));
     w->model->label_smoothing = s->label_smoothing;
     w->model->knows_labels = true; /* checked by gs_check_set */
     GS_TRY(make_buffers(w, data));
@@ -179,7 +196,6 @@ void gs_worker_free(gs_worker *w) {
     if (w->reducer) w->reducer->free(w); /* first, because the reducer's threads may use the rest */
     if (w->strategy && w->strategy->free) w->strategy->free(w);
     gs_tensor_free(w);
-    gs_virtual_shards_free(w->virtual_shards);
     gs_timeline_free(w->timeline);
     gs_loader_free(w->loader);
     gs_sync_free(w->sync);
@@ -245,6 +261,7 @@ gs_pass gs_worker_pass(gs_worker *w, const gs_micro_batch *p, bool fresh) {
                     .step = w->step,
                     .first = p->offset,
                     .loss_scale = w->optimizer->loss_scale.scale,
+                    .leaves = p->leaves,
                     .final = p->last ? w->final : NULL,
                     .final_context = w->final_context};
     gs_batch_norm_begin(w, &pass); /* does nothing without batch_norm */

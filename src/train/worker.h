@@ -66,7 +66,6 @@ typedef struct gs_worker {
     gs_groups groups;                       /* comms with workers that share something with it */
     gs_partition partition;                 /* its part of the model; in training only */
     gs_ordered_sums ordered_sums;           /* with --exact: the order of its gradients' sums */
-    gs_virtual_shards *virtual_shards;      /* if its leaves are computed together; otherwise NULL */
     bool in_step;                           /* false: it may be testing */
     struct gs_tensor_worker *tensor;        /* with --tensor (train/tensor.c); otherwise NULL */
     const struct gs_strategy *strategy;     /* how it performs a step (strategy.h) */

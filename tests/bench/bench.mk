@@ -1,7 +1,8 @@
 # Speed: ratios, each measured within one run. make bench | bench-scale | bench-cl | bench-layouts | bench-gpt |
-# bench-sync | bench-simulate | bench-predict | bench-generate | bench-log | accuracy. Figures: tests/README.md.
-.PHONY: bench accuracy bench-scale bench-cl bench-layouts bench-gpt bench-sync bench-simulate bench-predict bench-generate \
-        bench-log
+# bench-sync | bench-simulate | bench-predict | bench-generate | bench-log | bench-exact |
+# accuracy. Figures: tests/README.md.
+.PHONY: bench accuracy bench-scale bench-cl bench-layouts bench-gpt bench-sync bench-simulate bench-predict \
+        bench-generate bench-log bench-exact
 
 bench: all $(B)/bench-sgemm
 	tests/bench/training.sh $(B)/gradsum
@@ -50,6 +51,10 @@ bench-generate: all
 # The cost of train --log.
 bench-log: all
 	tests/bench/log.sh $(B)/gradsum
+
+# The cost of train --exact.
+bench-exact: all
+	tests/bench/exact.sh $(B)/gradsum
 
 $(B)/bench-sgemm $(B)/bench-sync: $(B)/bench-%: $(B)/tests/bench/%.o $(B)/libgradsum.a
 	$(LINK)

@@ -148,6 +148,32 @@ TEST(several_parts_come_in_their_order) {
     assert_int_equal(samples, 2 * 5 * 8);
 }
 
+/* Four neighbouring parts as the leaves of one: the same samples, in one micro-batch. The last batch has 3 samples. */
+TEST(leaves_are_the_parts) {
+    gs_schedule whole = {.count = COUNT,
+                         .batch = 20,
+                         .parts = 8,
+                         .mine = 8,
+                         .leaves = 4,
+                         .passes = 1,
+                         .most = 99,
+                         .epochs = 1};
+    gs_schedule_position at = {0};
+    gs_micro_batch m;
+    for (int i = 0; gs_schedule_next(&whole, &at, &m); i++) {
+        const int first = i % 2 * 4;
+        assert_int_equal(m.leaves.count, 4);
+        assert_true(m.last);
+        for (int k = 0; k < 4; k++) {
+            const gs_shard leaf = gs_shard_of(m.batch, first + k, 8);
+            assert_int_equal(m.offset + m.leaves.at[k], leaf.first);
+            assert_int_equal(m.leaves.at[k + 1] - m.leaves.at[k], leaf.count);
+        }
+        assert_int_equal(m.leaves.at[4], m.n);
+    }
+    assert_int_equal(gs_schedule_largest(&whole), 12);
+}
+
 /* ---- the loader's samples ---- */
 
 /* Compares all micro-batches of one part's schedule with the expected samples; returns their number. */

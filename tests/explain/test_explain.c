@@ -267,6 +267,11 @@ TEST(one_bit_is_a_difference) {
         assert_int_equal(d.found, exact);
         assert_true(d.rounded);
         if (d.found) assert_int_equal(d.kind, GS_DIGEST_y);
+        if (d.found) assert_string_equal(d.cause, "last bits");
+        const by_hand a = {.options = options, .score = {"1.0000000000000002 1 8 1 1 1 1 0 0 8"}};
+        const gs_difference loss = explain_by_hand(&a, &(by_hand){.options = options});
+        assert_int_equal(loss.found, exact);
+        if (loss.found) assert_int_equal(loss.kind, GS_DIFFERS_loss);
     }
 }
 

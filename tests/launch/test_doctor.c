@@ -1,6 +1,7 @@
 /* `gradsum doctor`: the state of this machine and of the machines of a run. One machine plays several here;
  * tests/net/net.sh tests separate hosts. */
 #include "core/usable.h"
+#include "tests/support/devices.h"
 #include "tests/support/launched.h"
 #include "tests/support/program.h"
 
@@ -36,6 +37,27 @@ TEST(a_machine_alone) {
                "fashion-mnist-small: 6000 samples", "network  ");
     assert_int_equal(status == 0, strstr(output, "Nothing is wrong; see the note") != NULL);
     assert_int_equal(status == 0, strstr(output, "WRONG") == NULL);
+}
+
+/* The kernels of a folder, of which one divides as fast compilers do, or an operator's last bits differ. */
+static void bits_differ(const char *formula, const char *instead, const char *file, const char *says) {
+    char *output =
+        gs_test_shell_output(1,
+                             "cd %s && cp %s/cl/*.cl* . && sed -i 's|%s|%s|' %s && "
+                             "GRADSUM_KERNELS=. %s/gradsum doctor --exact 2>&1",
+                             gs_test_folder(), GS_SOURCE_DIR, formula, instead, file, GS_BUILD_DIR);
+    gs_test_fits(output, 80);
+    assert_has(output, "ok     cpu        --exact computes what every other machine does",
+               "WRONG  cl:0.0     ", says, "-> leave it out of --devices");
+}
+
+TEST(the_bits_of_other_machines) {
+    assert_has(gs_test_output(0, "doctor --exact"),
+               "ok     cpu        --exact computes what every other machine does");
+    if (!gs_test_has_opencl()) return;
+    bits_differ("store(a / b", "store(a * (1 / b)", "arithmetic.cl", "division is not correctly rounded");
+    bits_differ("a, b, a + b", "a, b, (a + b) * 1.0000002f", "add.cl",
+                "a multi-layer perceptron (--model mlp --steps 50");
 }
 
 /* Each line is a JSON object; the last line gives the number of problems. */

@@ -59,6 +59,7 @@ TEST(lines_are_what_train_prints) {
     /* the log does not change the run */
     const char *wanted = strstr(plain, "\"weights_sha256\""), *got = strstr(output, "\"weights_sha256\"");
     assert_memory_equal(got, wanted, strlen("\"weights_sha256\":\"\"") + 64);
+    assert_has(got, gs_test_text_of(gs_test_field(run, "ended"), "weights_sha256"));
 }
 
 TEST(fewer_lines_hold_means) {

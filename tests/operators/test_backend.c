@@ -5,15 +5,12 @@
 #include "tests/support/on_devices.h"
 #include "tests/support/operators.h"
 
-/* Exceptions: host_memory, the sums for --exact on OpenCL, and 16-bit values on cpu. */
+/* Exceptions: host_memory, and 16-bit values on cpu. */
 static void no_slot_is_empty_on(gs_device *d) {
     const size_t first = offsetof(gs_backend, alloc), size = sizeof(void (*)(void));
     for (size_t at = first; at < sizeof(gs_backend); at += size) {
         void (*slot)(void);
         if (at == offsetof(gs_backend, host_memory)) continue;
-        const bool tree = at == offsetof(gs_backend, linear_tree_forward) ||
-                          at == offsetof(gs_backend, linear_tree_backward);
-        if (tree && strcmp(d->ops->name, "cpu") != 0) continue;
         if (at == offsetof(gs_backend, narrow) && strcmp(d->ops->name, "cpu") == 0) continue;
         memcpy(&slot, (const char *)d->ops + at, size);
         if (!slot) fail_msg("%s: slot %zu of the table is empty", d->name, (at - first) / size);

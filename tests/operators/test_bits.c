@@ -3,6 +3,7 @@
 #include <math.h>
 #include "tests/support/on_devices.h"
 #include "tests/support/operators.h"
+#include "tests/support/program.h"
 
 static void check_bits(const instance *t, const instance *want) {
     for (int i = Y; i < TENSORS; i++)
@@ -34,7 +35,7 @@ static int open_all(gs_device **all, int most) {
             setenv("GRADSUM_CL_TILES", tiles[i], 1);
             assert_true(count < most);
             all[count] = gs_test_device(d->name, 0);
-            gs_device_set_exact(all[count++]);
+            assert_ok(gs_device_set_exact(all[count++]));
             unsetenv("GRADSUM_CL_TILES");
         }
     for (int i = 0; i < 6; i++) {
@@ -43,7 +44,7 @@ static int open_all(gs_device **all, int most) {
         const gs_status status = gs_device_open("cpu", 1 + i % 2, &d);
         unsetenv("GRADSUM_ISA");
         if (status != GS_OK) continue;
-        gs_device_set_exact(d);
+        assert_ok(gs_device_set_exact(d));
         assert_true(count < most);
         all[count++] = gs_test_own(d, (void (*)(void *))gs_device_close);
     }
@@ -107,6 +108,119 @@ TEST(attention_with_wide_heads) {
     gs_test_need_whole();
     further_as_plain(&(operator_case){"attention", false, {1, 70, 300, 1, 1}}, false);
     further_as_plain(&(operator_case){"attention", false, {1, 5, 1542, 2, 0}}, false);
+}
+
+/* linear_tree_*, which are not in the table of cases: leaves without terms, of several blocks of 256 terms, and of a
+ * rank with a share of the outputs. The tensors are x, w, dy, y, dx, dw and db. */
+TEST(linear_tree_as_plain) {
+    enum { MOST = 55000, AS = 7 };
+    static const struct {
+        int n, in, out, leaves, blocks;
+        gs_share share;
+    } cases[] = {{5, 3, 6, 8, 3, {0}},
+                 {70, 784, 33, 2, 1, {0}},
+                 {9, 39, 600, 2, 2, {0}},
+                 {3, 7, 67, 4, 1, {1, 2, 133, 4}},
+                 {17, 1030, 20, 1, 1, {0}}};
+    static float x[MOST + 100], want[AS][MOST], got[MOST];
+    gs_test_need_whole();
+    gs_device *all[17] = {gs_test_open_plain()};
+    const int count = open_all(all + 1, 16);
+    for (size_t i = 0; i < MOST + 100; i++) x[i] = test_value(i, SALT_X) + test_value(i, SALT_W) / 4096;
+    for (size_t c = 0; c < sizeof cases / sizeof *cases; c++)
+        for (int k = 0; k <= count; k++) {
+            const gs_backend *ops = all[k]->ops;
+            const size_t n = (size_t)cases[c].n, in = (size_t)cases[c].in, out = (size_t)cases[c].out,
+                         size[] = {n * in, out * in, n * out, n * out, n * in, out * in, out};
+            gs_mem m[AS];
+            for (int i = 0; i < AS; i++) {
+                assert_true(size[i] <= MOST);
+                m[i] = gs_at(gs_test_new_mem(all[k], NULL, size[i] + 3), 3);
+                assert_ok(ops->write(all[k], m[i], x + (i < 3 ? i * 7 : 100), size[i] * sizeof *x));
+            }
+            assert_ok(ops->linear_tree_forward(all[k], m[3], m[0], m[1], n, cases[c].in, cases[c].out,
+                                               cases[c].leaves));
+            assert_ok(ops->linear_tree_backward(all[k], m[4], m[5], m[6], m[2], m[0], m[1], n, cases[c].in,
+                                                cases[c].out, true, cases[c].leaves, cases[c].blocks,
+                                                cases[c].share.ranks ? &cases[c].share : NULL));
+            for (int i = 3; i < AS; i++) {
+                assert_ok(ops->read(all[k], k == 0 ? want[i] : got, m[i], size[i] * sizeof *x));
+                for (size_t j = 0; j < size[i] && k > 0; j++)
+                    if (bits_of(got[j]) != bits_of(want[i][j]))
+                        fail_msg("case %zu on %s (%s): tensor %d, %zu: %a, by the plain loop %a", c,
+                                 all[k]->name, all[k]->description, i, j, (double)got[j], (double)want[i][j]);
+            }
+        }
+}
+
+/* ---- the self-test ---- */
+
+static const gs_backend *right;
+static int wrong; /* the operation whose last result has another last bit */
+
+static gs_status arithmetic_with_a_wrong_bit(gs_device *d, gs_mem y, gs_mem a, gs_mem b, gs_mem c,
+                                             size_t count) {
+    const gs_mem last = gs_at(y, count * ((size_t)wrong + 1) - 1);
+    uint32_t bits;
+    assert_ok(right->arithmetic(d, y, a, b, c, count));
+    assert_ok(right->read(d, &bits, last, sizeof bits));
+    bits ^= 1;
+    return right->write(d, last, &bits, sizeof bits);
+}
+
+static void a_wrong_operation_is_named_on(gs_device *shared) {
+    static const char *const says[] = {"addition is not",         "multiplication is not",
+                                       "division is not",         "the square root is not",
+                                       "fma does not round once", "rounded separately"};
+    gs_device *d = gs_test_device(shared->name, 1);
+    right = d->ops;
+    gs_backend table = *right;
+    table.arithmetic = arithmetic_with_a_wrong_bit;
+    for (wrong = 0; wrong < 6; wrong++) {
+        assert_ok(gs_device_set_exact(d));
+        d->ops = &table;
+        assert_fails(GS_E_DEVICE, says[wrong], gs_device_set_exact(d));
+        d->ops = right;
+    }
+}
+ON_EVERY_DEVICE(a_wrong_operation_is_named)
+
+#if defined(__x86_64__)
+/* The modes of a processor: round towards 0, flush subnormal results, read subnormal numbers as 0. */
+TEST(a_wrong_mode_is_named) {
+    static const struct {
+        unsigned bits;
+        const char *says;
+    } modes[] = {{0x6000, "addition is not correctly"},
+                 {0x8000, "subnormal numbers become 0"},
+                 {0x40, "device 'cpu'"}};
+    gs_device *d = gs_test_device("cpu", 1);
+    for (int i = 0; i < 3; i++) {
+        const unsigned usual = __builtin_ia32_stmxcsr();
+        __builtin_ia32_ldmxcsr(usual | modes[i].bits);
+        const gs_status status = gs_device_set_exact(d);
+        __builtin_ia32_ldmxcsr(usual);
+        assert_fails(GS_E_DEVICE, modes[i].says, status);
+    }
+}
+#endif
+
+/* Kernels in a folder of the user's, one of which divides as fast compilers do, or fuses what it must not. */
+TEST(a_wrong_kernel_is_named) {
+    static const struct {
+        const char *formula, *instead, *says;
+    } kernels[] = {{"a / b", "a * (1 / b)", "division is not correctly rounded: a / b is "},
+                   {"a . b + c", "fma(a, b, c)", "a product and a sum are not rounded separately"}};
+    gs_test_need_opencl();
+    for (int i = 0; i < 2; i++) {
+        const char *folder = gs_test_folder();
+        char *output = gs_test_shell_output(
+            1,
+            "cd %s && cp %s/cl/*.cl* . && sed -i 's|store(%s|store(%s|' arithmetic.cl && "
+            "GRADSUM_KERNELS=. %s/gradsum train --exact --steps 1 --devices cl 2>&1",
+            folder, GS_SOURCE_DIR, kernels[i].formula, kernels[i].instead, GS_BUILD_DIR);
+        assert_has(output, "--exact: device 'cl': ", kernels[i].says);
+    }
 }
 
 #define OPERATOR(op) {#op " as plain", as_plain, NULL, NULL, #op},

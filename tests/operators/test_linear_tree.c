@@ -8,12 +8,26 @@ enum { N = 71, IN = 48, OUT = 36, BLOCK = OUT / 3 };
 
 static float numbers[4][N * IN + N * OUT + IN * OUT];
 
-static gs_mem on_cpu(float *floats) {
-    return (gs_mem){.base = floats};
+/* y (N, OUT) on the device, from host memory. */
+static void forward(gs_device *d, float *y, const float *x, const float *w, int in, int leaves) {
+    const gs_mem to = gs_test_new_mem(d, NULL, N * OUT);
+    assert_ok(d->ops->linear_tree_forward(d, to, gs_test_new_mem(d, x, N * (size_t)in),
+                                          gs_test_new_mem(d, w, OUT * (size_t)in), N, in, OUT, leaves));
+    assert_ok(d->ops->read(d, y, to, N * OUT * sizeof *y));
 }
 
-static gs_mem number_at(int i) {
-    return on_cpu(numbers[i]);
+/* dx, dw and, unless NULL, db, of `out` outputs; x is numbers[0]. */
+static void backward(gs_device *d, float *dx, float *dw, float *db, const float *dy, const float *w, int out,
+                     bool add, int leaves) {
+    const size_t o = (size_t)out;
+    const gs_mem to = gs_test_new_mem(d, NULL, N * IN), to_dw = gs_test_new_mem(d, dw, o * IN),
+                 to_db = db ? gs_test_new_mem(d, db, o) : GS_NONE;
+    assert_ok(d->ops->linear_tree_backward(d, to, to_dw, to_db, gs_test_new_mem(d, dy, N * o),
+                                           gs_test_new_mem(d, numbers[0], N * IN),
+                                           gs_test_new_mem(d, w, o * IN), N, IN, out, add, leaves, 3, NULL));
+    assert_ok(d->ops->read(d, dx, to, N * IN * sizeof *dx));
+    assert_ok(d->ops->read(d, dw, to_dw, o * IN * sizeof *dw));
+    if (db) assert_ok(d->ops->read(d, db, to_db, o * sizeof *db));
 }
 
 /* The dx that rank r of `ranks` computes from its share of the outputs. */
@@ -26,8 +40,7 @@ static void dx_of_rank(gs_device *d, const float *dy, const float *w, int r, int
             for (int i = 0; i < N; i++) part_dy[i * own + to] = dy[i * OUT + from];
             memcpy(part_w + (size_t)to * IN, w + (size_t)from * IN, IN * sizeof(float));
         }
-    assert_ok(d->ops->linear_tree_backward(d, on_cpu(dx), on_cpu(dw), GS_NONE, on_cpu(part_dy), number_at(0),
-                                           on_cpu(part_w), N, IN, own, false, 8 / ranks, 3, NULL));
+    backward(d, dx, dw, NULL, part_dy, part_w, own, false, 8 / ranks);
 }
 
 static void y_of_rank(gs_device *d, const float *x, const float *w, int r, int ranks, float *y) {
@@ -35,8 +48,7 @@ static void y_of_rank(gs_device *d, const float *x, const float *w, int r, int r
     const int own = IN / ranks;
     for (int i = 0; i < N; i++) memcpy(part_x + i * own, x + i * IN + r * own, (size_t)own * sizeof(float));
     for (int o = 0; o < OUT; o++) memcpy(part_w + o * own, w + o * IN + r * own, (size_t)own * sizeof(float));
-    assert_ok(
-        d->ops->linear_tree_forward(d, on_cpu(y), on_cpu(part_x), on_cpu(part_w), N, own, OUT, 8 / ranks));
+    forward(d, y, part_x, part_w, own, 8 / ranks);
 }
 
 static void near(const float *x, const double *wanted, size_t count) {
@@ -46,11 +58,10 @@ static void near(const float *x, const double *wanted, size_t count) {
 
 /* Ranks that each hold part of a sum, and add neighbours' parts first, get the bits of one rank that holds everything.
  * The results are y = x w^T, dx = dy w, dw += dy^T x and db += sum of dy. */
-TEST(sums_do_not_depend_on_the_ranks) {
+static void sums_do_not_depend_on_the_ranks_on(gs_device *d) {
     static float y[N * OUT], dx[N * IN], dw[OUT * IN], db[OUT], part[4][N * (IN > OUT ? IN : OUT)];
-    static double wanted[4][N * (IN > OUT ? IN : OUT)];
+    double wanted[4][N * (IN > OUT ? IN : OUT)] = {{0}};
     float *x = numbers[0], *w = numbers[1], *dy = numbers[2];
-    gs_device *d = gs_test_device("cpu", 1);
     for (int a = 0; a < 3; a++)
         for (int i = 0; i < N * (IN > OUT ? IN : OUT); i++)
             numbers[a][i] = 0.3f * sinf((float)(i * (a + 2) + a));
@@ -64,9 +75,8 @@ TEST(sums_do_not_depend_on_the_ranks) {
             }
     for (int i = 0; i < OUT * IN; i++) wanted[2][i] += (double)(dw[i] = 1);
     for (int i = 0; i < OUT; i++) wanted[3][i] += (double)(db[i] = 2);
-    assert_ok(d->ops->linear_tree_forward(d, on_cpu(y), number_at(0), number_at(1), N, IN, OUT, 8));
-    assert_ok(d->ops->linear_tree_backward(d, on_cpu(dx), on_cpu(dw), on_cpu(db), number_at(2), number_at(0),
-                                           number_at(1), N, IN, OUT, true, 8, 3, NULL));
+    forward(d, y, x, w, IN, 8);
+    backward(d, dx, dw, db, dy, w, OUT, true, 8);
     near(y, wanted[0], N * OUT);
     near(dx, wanted[1], N * IN);
     near(dw, wanted[2], OUT * IN);
@@ -82,3 +92,4 @@ TEST(sums_do_not_depend_on_the_ranks) {
             assert_memory_equal(part[0], backward ? dx : y, (size_t)count * sizeof(float));
         }
 }
+ON_EVERY_DEVICE(sums_do_not_depend_on_the_ranks)

@@ -153,7 +153,6 @@ TEST(what_has_other_bits_is_refused) {
         {"--devices cpu,cpu --layout dp2 --sync ring", "does not work with --sync ring"},
         {"--devices cpu,cpu --layout dp2 --wire f16", "does not work with --wire f16"},
         {"--devices cpu,cpu --layout dp2 --bucket 10", "does not work with --bucket"},
-        {"--devices cpu,cl:0.0 --layout dp2", "only cpu is known to give the same bits"},
     };
     for (size_t i = 0; i < sizeof refused / sizeof *refused; i++)
         assert_prints(2, refused[i].says, "train --exact --model lenet %s", refused[i].run);

@@ -52,7 +52,6 @@ TEST(bad_use_is_told) {
                   "train --pipeline 2 --accumulate 4");
     assert_prints(2, "wanted 8, or no --micro-batches",
                   "train --model lenet --devices cpu,cpu --pipeline 2 --exact --micro-batches 4");
-    assert_prints(2, "device 'cl:0.0': only cpu", "train --pipeline 2 --exact --devices cpu,cl:0.0");
     assert_prints(
         2, "wanted --batch-norm ghost:G (statistics of each G samples) or local",
         "train --model \"conv 4 3x3, batch_norm, relu, flatten, linear 10\" --devices cpu,cpu --pipeline 2");

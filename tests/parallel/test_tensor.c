@@ -73,6 +73,9 @@ TEST(on_opencl_too) {
     assert_ways_are_near("--steps 3 --model '" CHAIN "'", "--devices cl,cl --tensor 2");
     assert_ways_are_near(CONVOLUTIONS "--batch 12 --steps 2", "--devices cl,cl --tensor 2");
     assert_ways_are_near(TEXT "--steps 2", "--devices cl,cl --tensor 2");
+    assert_ways_have_the_bits(TEXT "--exact --steps 2", "--devices cl", "--devices cl,cpu --tensor 2");
+    assert_ways_have_the_bits(TEXT WORDS "--exact --steps 2", "--devices cl,cpu --tensor 2",
+                              "--devices cl,cpu,cl,cpu --tensor 4 --sequence");
 }
 
 /* ---- --exact ---- */
@@ -114,7 +117,8 @@ static bool of_sums(const gs_call *call) {
 }
 
 /* Each block of a transformer needs 4 all-reduces of tokens x width, the vocabulary needs 2 more, and the loss T + 3
- * numbers per token. All of this is sent 2 (T - 1) / T times; with --exact, log2 T times, in 8 virtual shards. */
+ * numbers per token. All of this is sent 2 (T - 1) / T times; with --exact, log2 T times, and the sums of the loss and
+ * of the tied layer's dx come in 8 leaves. */
 TEST(bytes_are_those_of_the_formula) {
     enum { BLOCKS_THERE = 2, WIDTH = 8, TOKENS = 24 * 8, WORDS_THERE = 40 };
     gs_counted_run t = {.settings =
@@ -133,7 +137,7 @@ TEST(bytes_are_those_of_the_formula) {
                      sent = s->exact ? log2(n) * all : 2 * (n - 1) / n * all;
         for (int r = 0; r < s->tensor; r++) assert_near(t.bytes[r], sent, 0, 0);
         assert_near(t.result.sent, sent, 1e-6, 0);
-        assert_near(t.result.tensor.sums, (4 * BLOCKS_THERE + 4) * (s->exact ? 8 : 1), 1e-9, 0);
+        assert_near(t.result.tensor.sums, 4 * BLOCKS_THERE + 1 + 3 * (s->exact ? 8 : 1), 1e-9, 0);
         assert_near(t.result.tensor.bytes, all, 1e-6, 0);
         /* qkv, projection, fc1, fc2, and the biases of the first layer of each pair; the table */
         const double shared = BLOCKS_THERE * (12 * WIDTH * WIDTH + 7 * WIDTH) + WORDS_THERE * WIDTH,

@@ -29,8 +29,4 @@ TEST(bad_use_is_told) {
                   "train --model mlp --exact --tensor 3 --devices cpu,cpu,cpu");
     assert_prints(2, "--batch-norm global: --pipeline 2 computes a batch in parts",
                   "train --layout tp2,pp2 --devices %s,%s --model resnet20", two, two);
-    assert_prints(2, "--batch-norm global: --exact with --tensor computes a batch in parts",
-                  "train --exact --tensor 2 --devices %s --model \"conv 2 3x3, batch_norm, flatten, "
-                  "linear 16, linear 10\"",
-                  two);
 }

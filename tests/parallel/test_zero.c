@@ -98,6 +98,7 @@ TEST(between_processes) {
 TEST(on_opencl_too) {
     gs_test_need_opencl();
     assert_ways_have_the_bits("--devices cl,cpu,cl --steps 3", STAGES);
+    assert_ways_have_the_bits("--exact --steps 3", "--devices cl,cpu --zero 1", "--devices cl,cpu --zero 3");
 }
 
 /* ---- the weights of the best epoch ---- */
@@ -140,14 +141,7 @@ TEST(what_it_says) {
 TEST(what_does_not_go_with_it) {
     assert_prints(2, "is not a whole number from 0 to 3", "train --zero 4");
     assert_prints(2, "does not work with --sync local", "train --zero 2 --sync local --every 2");
-    assert_prints(
-        2,
-        "--batch-norm global: --exact with --zero computes a batch in parts, but statistics of "
-        "the global batch need all samples at once; wanted --batch-norm ghost:G (statistics of each "
-        "G samples) or local; or --exact alone",
-        "train --zero 1 --exact --model 'conv 2 9x9, batch_norm, flatten, linear 10'");
     assert_prints(2, "wanted a batch of at most 2048", "train --zero 2 --exact --batch 3000 --steps 1");
     assert_prints(2, "there are 3 workers; wanted 1, 2, 4 or 8",
                   "train --zero 2 --exact --devices cpu,cpu,cpu");
-    assert_prints(2, "only cpu is known to give the same bits", "train --zero 1 --exact --devices cl");
 }

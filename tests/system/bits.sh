@@ -8,15 +8,18 @@ program=$(realpath "$1") table=$here/../golden/bits.txt
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
 export GRADSUM_CACHE=$folder/cache
+cd "$folder"
+seq 2000 >numbers.txt
+opencl=$("$program" devices --json | grep -c '"cl:' || true)
 failed=0 count=0
 
 # hash OPTIONS: of the weights after a run
 hash() {
-    rm -f "$folder/weights"
+    rm -f weights
     # shellcheck disable=SC2086
-    "$program" ${launch-} train --exact --tests 0 $1 --save "$folder/weights" >"$folder/output" 2>&1 ||
-        { cat "$folder/output"; echo "bits.sh: failed: $1" >&2; return 1; }
-    sha256sum <"$folder/weights" | cut -c 1-64
+    "$program" ${launch-} train --exact --tests 0 $1 --save weights >output 2>&1 ||
+        { cat output; echo "bits.sh: failed: $1" >&2; return 1; }
+    sha256sum <weights | cut -c 1-64
 }
 
 if [ "${2-}" = record ]; then
@@ -44,6 +47,19 @@ while read -r wanted options; do
     way "2 workers" "--devices cpu,cpu"
     way "8 workers" "--devices cpu,cpu,cpu,cpu,cpu,cpu,cpu,cpu"
     GRADSUM_TRANSPORT=shm launch="launch -n 2 --" way "2 processes" ""
+    [ "$opencl" -gt 0 ] || continue
+    for tiles in gpu cpu4 cpu8 cpu16; do
+        GRADSUM_CL_TILES=$tiles way "GRADSUM_CL_TILES=$tiles" "--devices cl"
+    done
+    way "2 workers on OpenCL" "--devices cl,cl"
+    way "a CPU and OpenCL" "--devices cpu,cl"
 done <"$table"
+
+# gradsum doctor --exact holds rows of the table.
+held=$(grep -oE '"([0-9a-f]{64}|--model [^"]*)"' "$here/../../src/cli/doctor_exact.c" | tr -d '"' | paste -d ' ' - -)
+if [ -z "$held" ] || grep -vxFf "$table" <<<"$held"; then
+    echo "bits: doctor_exact.c holds another row"
+    failed=1
+fi
 [ $failed = 0 ] && echo "bits: $count runs have the hashes of $(wc -l <"$table") rows"
 exit $failed

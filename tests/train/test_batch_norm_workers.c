@@ -90,7 +90,12 @@ TEST(groups_are_dealt_out_whole) {
 TEST(exact_to_the_bit) {
     ASSERT_WITHIN(0, "--exact --steps 5 --batch-norm local", ON_2, ON_4, ON_8);
     ASSERT_WITHIN(0, "--exact --steps 5 --batch 240 --batch-norm ghost:10", ON_2, ON_4, ON_8);
-    ASSERT_WITHIN(0, "--exact", ON_2, ON_4, ON_8);
+    ASSERT_WITHIN(0, "--exact", ON_2, ON_4, ON_8, ON_2 "--zero 1", ON_4 "--zero 2", ON_2 "--zero 3",
+                  "--recompute 2");
+    assert_ways_have_the_bits(
+        "--exact --batch 45 --steps 6 --model 'conv 4 3x3 stride 4 no_bias, batch_norm, "
+        "flatten, linear 16, tanh, linear 10'",
+        ON_2, ON_2 "--tensor 2", ON_4 "--tensor 2 --zero 2");
 }
 
 /* --exact changes results only by rounding, even for layers inside containers and between processes. */

@@ -1,4 +1,6 @@
 /* --exact gives the same weights bit for bit, and --verify checks that workers agree. */
+#include "tests/support/devices.h"
+#include "tests/support/files.h"
 #include "tests/support/training.h"
 
 TEST(exact_gives_one_sha256) {
@@ -10,12 +12,25 @@ TEST(exact_gives_one_sha256) {
         "launch -n 2 -- train --devices cpu",
         "launch -n 4 -- train --devices cpu",
         "launch -n 2 -- train --devices cpu,cpu",
+        "train --devices cl",
+        "train --devices cpu,cl",
+        "launch -n 2 -- train --devices cl,cpu",
     };
-    const char *first = NULL;
+    /* README.md promises this hash on every machine, and lesson 8 holds its class to it */
+    char wanted[65], options[80];
+    FILE *f = gs_test_open(gs_test_source("lessons/08-the-same-algorithm/exact.txt"), "r");
+    assert_int_equal(fscanf(f, "%64s %79[^\n]", wanted, options), 2);
+    fclose(f);
+    for (int i = 0; i < 2; i++) {
+        const char *page =
+            gs_test_text(gs_test_source(i ? "README.md" : "lessons/08-the-same-algorithm/README.md"), NULL);
+        assert_has(page, gs_test_format("build/gradsum train %s --exact", options));
+        assert_has(page, gs_test_format("weights  sha256 %s", wanted));
+    }
     for (size_t i = 0; i < sizeof runs / sizeof *runs; i++) {
-        const char *sha256 = gs_test_sha256("%s --model lenet --epochs 1 --exact", runs[i]);
-        if (!first) first = sha256;
-        if (strcmp(first, sha256) != 0) fail_msg("%s: %s, but one worker gives %s", runs[i], sha256, first);
+        if (strstr(runs[i], "cl") && !gs_test_has_opencl()) continue;
+        const char *sha256 = gs_test_sha256("%s %s --exact", runs[i], options);
+        if (strcmp(wanted, sha256) != 0) fail_msg("%s: %s, wanted %s", runs[i], sha256, wanted);
     }
 }
 
@@ -33,9 +48,22 @@ TEST(exact_cuts_micro_batches_alike) {
 }
 
 TEST(exact_refuses_what_it_cannot_hold) {
-    assert_prints(2, "there are 3 workers; wanted 1, 2, 4 or 8", "train --exact --devices cpu,cpu,cpu");
+    /* the table in exact.md: "| `options`, or others | reason |" */
+    const char *table =
+        strstr(gs_test_text(gs_test_source("src/train/exact.md"), NULL), "| options | reason |");
+    int rows = 0;
+    for (const char *at = table; (at = strstr(at, "\n| `")); rows++) {
+        at += strlen("\n| `");
+        if (strncmp(at, "--device cl", 11) == 0 && !gs_test_has_opencl()) continue;
+        const char *run =
+            gs_test_format("train --steps 1 --tests 0 --batch 16 %.*s", (int)strcspn(at, "`"), at);
+        assert_prints(2, "", "%s --exact", run);
+        assert_prints(0, "sha256", "%s", run);
+    }
+    assert_int_equal(rows, 10);
     assert_prints(2, "there are 3 workers; wanted 1, 2, 4 or 8", "launch -n 3 -- train --exact");
-    assert_prints(2, "device 'cl:0.0': only cpu", "train --exact --devices cpu,cl:0.0");
+    assert_prints(2, "stores activations in 16 bits with --precision bf16, and cpu does not; wanted",
+                  "train --exact --devices cpu,cl:0.0 --precision bf16");
 }
 
 /* ---- --verify ---- */

@@ -1,6 +1,7 @@
 /* State that is not learned: with every strategy it is the same on all workers, and a mean over all samples. */
 #include <math.h>
 #include "data/order.h"
+#include "layer/leaves.h"
 #include "layer/make.h"
 #include "tests/support/ranks.h"
 #include "tests/support/training.h"
@@ -89,6 +90,7 @@ static gs_status change_model(gs_worker *w) {
     gs_model_config config = {.net = gs_sequential(2, first), .in = w->train_set->shape, .seed = s->seed};
     config.max_batch = w->input.most;
     GS_TRY(gs_model_create(w->device, &config, &w->model));
+    if (w->schedule.leaves > 1) GS_TRY(gs_layer_make_leaves(w->model->net, w->schedule.leaves));
     gs_partition_free(&w->partition);
     GS_TRY(gs_partition_plan(w, w->comm->rank, &w->partition));
     w->sync_most = w->model->saved + GS_STATS;

@@ -41,6 +41,10 @@ struct gs_arena {
     /* With divided sequences: room for all tokens of a layer's x, its dy and its dx (sequence.h). */
     gs_mem whole[GS_WHOLES];
     gs_mem sums; /* for a tensor group: room for f32 sums before they are rounded to 16 bits */
+    /* For sums over leaves (leaves.h): `leaf_floats` floats for each level of the tree; `lent_floats` for all leaves
+     * except the first of a table that two layers use. */
+    gs_mem leaf_sums, lent_leaves;
+    size_t leaf_floats, lent_floats;
 };
 
 static inline bool gs_arena_is_offloaded(const gs_arena *a, int buffer) {

@@ -213,7 +213,7 @@ static void write_step(gs_digest *d, uint64_t step, const gs_digest_score *s) {
         fprintf(d->file, " %" PRIx64 "\n", x->bits);
     }
     if (!d->file) return; /* recording has stopped */
-    fprintf(d->file, "score %" PRIu64 " %.10g %.10g %.10g %.10g %.10g %.10g %.10g %.10g %.10g %.10g\n", step,
+    fprintf(d->file, "score %" PRIu64 " %.17g %.17g %.17g %.17g %.17g %.17g %.17g %.17g %.17g %.17g\n", step,
             s->loss, s->correct, s->samples, s->lr, s->scale, s->norm, s->updates, s->loss_scale, s->skipped,
             s->held);
     fprintf(d->file, "end %" PRIu64 " %zu\n", step, rows);

@@ -202,7 +202,7 @@ const gs_run_option gs_run_table[] = {
     {"link", GS_OPTION_LINK, AT(link), 0, 0, "LATENCY,BANDWIDTH",
      "a network between the workers: with 50us,125MB/s a message takes 50 us and 1 s per 125 MB", GS_TRAINING,
      .json = {"link", "link"}, .null = true},
-    {"exact", GS_OPTION_FLAG, AT(exact), 0, 0, NULL, "same bits for 1, 2, 4, 8 workers (cpu, 1 thread each)",
+    {"exact", GS_OPTION_FLAG, AT(exact), 0, 0, NULL, "same bits for 1, 2, 4 and 8 workers, on any device",
      GS_TRAINING, .json = {"exact", "exact"}, .resume = GS_RESUME_FILLED},
     {"zero", GS_OPTION_INT, AT(zero), 0, 3, "STAGE",
      "divide among the workers: 1 the optimiser's vectors; 2 gradients too; 3 weights too", GS_TRAINING,

@@ -12,7 +12,6 @@ static gs_status create(gs_worker *w) {
     if (s->exact) {
         w->scheme = &gs_sync_recursive_doubling;
         GS_TRY(gs_ordered_sums_create(w, count));
-        if (gs_batch_norm_is_shared(w)) GS_TRY(gs_virtual_shards_create(w));
     }
     return s->bucket && w->comm->size > 1 ? gs_overlap_create(w) : GS_OK;
 }
@@ -22,7 +21,7 @@ static void free_overlap(gs_worker *w) {
 }
 
 static gs_status add(gs_worker *w, int k) {
-    if (gs_ordered_sums_leaves(&w->ordered_sums) == 1) return GS_OK;
+    if (gs_ordered_sums_parts(&w->ordered_sums) == 1) return GS_OK;
     GS_TRY(gs_ordered_sums_add_here(w, w->model->gradients, 0, w->model->saved + GS_STATS, k));
     return gs_phase_ends(w, GS_PHASE_SYNC);
 }

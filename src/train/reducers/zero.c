@@ -83,7 +83,7 @@ static void count_sent(gs_worker *w, double floats) {
 /* --exact: leaf `leaf` joins the tree of ../ordered_sums.h. After the last leaf, x itself is the sum of all leaves. */
 static void add_leaf(const zero_reducer *z, float *x, size_t at, size_t count, int leaf) {
     const bool added = z->stage == 1 && gs_has_stages(z->worker); /* by the pipeline itself */
-    if (z->worker->ordered_sums.leaves > 1 && !added)
+    if (z->worker->ordered_sums.parts > 1 && !added)
         (void)gs_ordered_sums_add(&z->worker->ordered_sums, at, count, leaf, x);
 }
 
@@ -301,7 +301,7 @@ static gs_status take_gradients(zero_reducer *z, int unit) {
                         .unit = unit,
                         .part = exact ? pass : 0,
                         .first = exact || pass == 0,
-                        .last = !exact || pass + 1 == gs_ordered_sums_leaves(&z->worker->ordered_sums)};
+                        .last = !exact || pass + 1 == gs_ordered_sums_parts(&z->worker->ordered_sums)};
     if (adds_up(z, unit)) return GS_OK;
     return gs_jobs_give(z->jobs, job, &z->unit[unit].window->reading);
 }
@@ -485,7 +485,7 @@ static void free_zero(gs_worker *w) {
 static gs_status add(gs_worker *w, int k) {
     zero_reducer *z = w->reducer_state;
     gs_job job = {
-        .what = REDUCE, .part = k, .first = true, .last = k + 1 == gs_ordered_sums_leaves(&w->ordered_sums)};
+        .what = REDUCE, .part = k, .first = true, .last = k + 1 == gs_ordered_sums_parts(&w->ordered_sums)};
     if (z->stage > 1) GS_TRY(join_leaf(z));
     const gs_model *m = w->model;
     GS_TRY(gs_ordered_sums_add_here(w, gs_at(m->gradients, m->params), m->params, gs_model_tail(m), k));

@@ -45,9 +45,9 @@
  * Each micro-batch is a pass with its own sums, and with --zero 3 its own gathers. --zero 1 sums only once per step,
  * and is therefore the usual choice for pipelines.
  *
- * With --exact the sums follow the tree of ../ordered_sums.h: a worker adds the gradients of its virtual shards pair by
- * pair, and sends each part of the sum to its owner. The owner adds the parts from all workers in the order of the
- * tree. A worker with n virtual shards also holds log2(n) whole sums.
+ * With --exact the sums follow the tree of ../ordered_sums.h: a worker sends each part of its sum to the part's owner,
+ * which adds the parts from all workers in the order of the tree. With n passes a worker first adds its passes pair by
+ * pair, and also holds log2(n) whole sums.
  *
  * Source: Rajbhandari, Rasley, Ruwase, He, "ZeRO: memory optimizations toward training trillion parameter models"
  * (SC 2020); gathering ahead as in Zhao et al., "PyTorch FSDP: experiences on scaling fully sharded data parallel"

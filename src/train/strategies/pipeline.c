@@ -745,6 +745,7 @@ static gs_status score(gs_worker *w, const gs_pass *pass, bool *scored) {
 const gs_strategy gs_strategy_pipeline = {
     .name = "pipeline",
     .option = "--pipeline",
+    .leaf_by_leaf = true,
     .check = check,
     .check_workers = check_workers,
     .describe = describe,
