@@ -318,8 +318,7 @@ static gs_status run(gs_layer *l, gs_direction direction, const gs_pass *pass, g
         return gs_layer_leaf_by_leaf(l, pass, GS_LEAF_GRADIENTS, in, out, l->ops->backward);
     if (direction == GS_BACKWARD) return l->ops->backward(l, pass, in, out);
     l->x = in;
-    if (sums_state(l, pass))
-        return gs_layer_leaf_by_leaf(l, pass, GS_LEAF_STATE, in, out, l->ops->forward);
+    if (sums_state(l, pass)) return gs_layer_leaf_by_leaf(l, pass, GS_LEAF_STATE, in, out, l->ops->forward);
     return l->ops->forward(l, pass, in, out);
 }
 

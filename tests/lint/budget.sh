@@ -10,8 +10,8 @@ src/comm            10614
 src/cli             10058
 src/explain          1995
 cpu+cl              17309
-the-rest-of-src     21119
-src+cpu+cl          78990
+the-rest-of-src     21118
+src+cpu+cl          78989
 tests               43084
 lessons             42903
 '
