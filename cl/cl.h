@@ -172,7 +172,7 @@ gs_cl_grid gs_cl_items(size_t items, size_t local);
 /* `groups` work-groups: of GS_SUM_ITEMS work-items each on a GPU, of one work-item each on a CPU. */
 gs_cl_grid gs_cl_groups(gs_device *, size_t groups);
 
-/* A kernel over rows, of which each is summed in lanes (sums.clh): by 32 work-items on a GPU, by one on a CPU. */
+/* A kernel that sums each row in lanes (sums.clh): 32 work-items share a row on a GPU; one sums it on a CPU. */
 gs_cl_grid gs_cl_rows(gs_device *, size_t rows);
 
 /* The grid with `rows` rows in its second dimension, but at most 65535, NVIDIA's limit: the kernel loops over any

@@ -112,6 +112,6 @@ typedef struct lab_sent {
 
 /* Task 18.5. A GPT of `blocks` blocks of two pairs each (attention, MLP), with `tokens` tokens of `width` floats in a
  * step, and a group of `ranks`. The words of its last layer are divided as in 18.4. A `tied` last layer uses the table
- * of the embedding, of which each rank holds some rows; README.md says what else is summed then. The loss takes two
+ * of the embedding, whose rows the ranks share; README.md says what else is summed then. The loss takes two
  * sums, as in gradsum: one of `ranks` floats per token, and one of 3. The embedding learns, so every layer needs dx. */
 lab_sent lab_traffic(size_t blocks, size_t tokens, size_t width, int ranks, bool tied);
