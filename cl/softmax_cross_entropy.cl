@@ -9,14 +9,14 @@ __kernel OF_SUMMERS void softmax_cross_entropy_forward(__global float *p, ulong 
                                                        __global const int *labels, ulong labels_at, ulong n,
                                                        int classes, float smoothing) {
     __local two shown[SUMMERS];
-    const size_t i = min((ulong)(get_global_id(0) / HOLDERS), n - 1); /* all work-items reach the barriers */
+    const size_t i = BEYOND ? n - 1 : get_global_id(0) / HOLDERS;
     const int id = SUMMER, label = labels[labels_at + i];
     x += x_at + i * classes;
     p += p_at + i * classes;
     const int largest = largest_of(x, classes);
     const float top = x[largest];
-    const two sum = exponentials_of(p, x, x + (n - i) * classes, top, classes, shown, id);
-    if (get_global_id(0) / HOLDERS >= n) return;
+    const two sum = exponentials_of(p, x, x + (n - i) * classes, top, BEYOND ? 0 : classes, shown, id);
+    if (BEYOND) return;
     divide(p, classes, sum.a, id);
     if (id % HOLDERS != 0) return;
     part += part_at;

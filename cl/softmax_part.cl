@@ -48,7 +48,7 @@ __kernel OF_SUMMERS void softmax_part_sums(__global float *p, ulong p_at, __glob
                                            int classes, share s, float smoothing, float everywhere) {
     __local two shown[SUMMERS];
     two leaf[LEAVES_MOST];
-    const size_t i = min((ulong)(get_global_id(0) / HOLDERS), n - 1); /* all work-items reach the barriers */
+    const size_t i = BEYOND ? n - 1 : get_global_id(0) / HOLDERS;
     const int id = SUMMER, first = leaf_of(s, 0), label = labels[labels_at + i] - first;
     const int best = rank_of_largest(most + most_at, n, i, s.ranks);
     const float top = most[most_at + best * n + i];
@@ -56,13 +56,13 @@ __kernel OF_SUMMERS void softmax_part_sums(__global float *p, ulong p_at, __glob
     x += x_at + i * classes;
     for (int j = 0, begin = 0, end; j < s.leaves; j++, begin = end) {
         end = leaf_of(s, j + 1) - first;
-        const two sum =
-            exponentials_of(p + begin, x + begin, x + (n - i) * classes, top, end - begin, shown, id);
+        const two sum = exponentials_of(p + begin, x + begin, x + (n - i) * classes, top,
+                                        BEYOND ? 0 : end - begin, shown, id);
         leaf[j].a = sum.a;
         leaf[j].b = smoothing != 0 ? everywhere * sum.b : 0; /* avoids 0 times a sum that may be infinite */
         if (label >= begin && label < end) leaf[j].b += (1 - smoothing) * (x[label] - top);
     }
-    if (get_global_id(0) / HOLDERS >= n || id % HOLDERS != 0) return;
+    if (BEYOND || id % HOLDERS != 0) return;
     const two sum = sum_of_leaves(leaf, s.leaves);
     const int here = label >= 0 && label < classes;
     sums += sums_at;
