@@ -7,7 +7,6 @@
 
 #define vec float
 #define uvec uint32_t
-#define mask bool
 #define as_vec gs_float_of
 #define as_uvec gs_bits_of_float
 
@@ -19,6 +18,5 @@ static inline float gs_either(bool condition, float a, float b) {
 
 #undef vec
 #undef uvec
-#undef mask
 #undef as_vec
 #undef as_uvec
