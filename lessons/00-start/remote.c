@@ -14,9 +14,7 @@ typedef struct mean_call {
 
 static void pass_mean(lab_wire *w, void *arguments) {
     mean_call *a = arguments;
-    LAB_VALUE(w, a->count);
-    LAB_VALUE(w, a->samples0);
-    LAB_VALUE(w, a->samples1);
+    LAB_VALUES(w, a->count, a->samples0, a->samples1);
     LAB_IN(w, a->dw0, a->count);
     LAB_IN(w, a->dw1, a->count);
     LAB_INOUT(w, a->mean, a->count);
@@ -32,8 +30,7 @@ typedef struct accuracy_call {
 
 static void pass_accuracy(lab_wire *w, void *arguments) {
     accuracy_call *a = arguments;
-    LAB_VALUE(w, a->n);
-    LAB_VALUE(w, a->classes);
+    LAB_VALUES(w, a->n, a->classes);
     LAB_IN(w, a->logits, a->n * (size_t)a->classes);
     LAB_IN(w, a->labels, a->n);
     LAB_RESULT(w, a->accuracy);
@@ -49,8 +46,7 @@ typedef struct relu_call {
 
 static void pass_relu(lab_wire *w, void *arguments) {
     relu_call *a = arguments;
-    LAB_VALUE(w, a->count);
-    LAB_VALUE(w, a->in_place);
+    LAB_VALUES(w, a->count, a->in_place);
     lab_pass_mem(w, &a->y, a->count, true);
     if (a->in_place)
         a->x = a->y;

@@ -18,12 +18,7 @@ typedef struct prediction {
 
 static void pass(lab_wire *w, void *arguments) {
     prediction *a = arguments;
-    LAB_VALUE(w, a->loader);
-    LAB_VALUE(w, a->step);
-    LAB_VALUE(w, a->serial);
-    LAB_VALUE(w, a->sum_seconds);
-    LAB_VALUE(w, a->workers);
-    LAB_VALUE(w, a->shared);
+    LAB_VALUES(w, a->loader, a->step, a->serial, a->sum_seconds, a->workers, a->shared);
     LAB_INOUT(w, a->waits, 1);
     LAB_RESULT(w, a->result);
     LAB_RESULT(w, a->from);

@@ -17,9 +17,7 @@ typedef struct linear_call {
 /* For both functions; the arrays that one of them lacks are NULL. */
 static void pass_linear_arrays(lab_wire *w, void *arguments) {
     linear_call *a = arguments;
-    LAB_VALUE(w, a->n);
-    LAB_VALUE(w, a->in);
-    LAB_VALUE(w, a->out);
+    LAB_VALUES(w, a->n, a->in, a->out);
     LAB_INOUT(w, a->dx, a->n * a->in);
     LAB_INOUT(w, a->dw, a->out * a->in);
     LAB_INOUT(w, a->db, a->out);
@@ -39,8 +37,7 @@ typedef struct loss_call {
 
 static void pass_loss_dx(lab_wire *w, void *arguments) {
     loss_call *a = arguments;
-    LAB_VALUE(w, a->n);
-    LAB_VALUE(w, a->classes);
+    LAB_VALUES(w, a->n, a->classes);
     LAB_INOUT(w, a->dx, a->n * a->classes);
     LAB_IN(w, a->p, a->n * a->classes);
     LAB_IN(w, a->labels, a->n);
@@ -85,9 +82,7 @@ typedef struct operator_call {
 
 static void pass_linear(lab_wire *w, void *arguments) {
     operator_call *a = arguments;
-    LAB_VALUE(w, a->n);
-    LAB_VALUE(w, a->in);
-    LAB_VALUE(w, a->out);
+    LAB_VALUES(w, a->n, a->in, a->out);
     const size_t in = (size_t)a->in, out = (size_t)a->out;
     lab_pass_mem(w, &a->dx, a->n * in, true);
     lab_pass_mem(w, &a->dw, out * in, true);
@@ -100,8 +95,7 @@ static void pass_linear(lab_wire *w, void *arguments) {
 
 static void pass_loss(lab_wire *w, void *arguments) {
     operator_call *a = arguments;
-    LAB_VALUE(w, a->n);
-    LAB_VALUE(w, a->out);
+    LAB_VALUES(w, a->n, a->out);
     lab_pass_mem(w, &a->dx, a->n * (size_t)a->out, true);
     lab_pass_mem(w, &a->p, a->n * (size_t)a->out, false);
     lab_pass_mem(w, &a->labels, a->n, false);

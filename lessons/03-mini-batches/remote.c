@@ -18,10 +18,7 @@ static void pass_sgd(lab_wire *w, void *arguments) {
     LAB_INOUT(w, a->w, a->count);
     LAB_INOUT(w, a->v, a->count);
     LAB_IN(w, a->dw, a->count);
-    LAB_VALUE(w, a->scale);
-    LAB_VALUE(w, a->lr);
-    LAB_VALUE(w, a->momentum);
-    LAB_VALUE(w, a->weight_decay);
+    LAB_VALUES(w, a->scale, a->lr, a->momentum, a->weight_decay);
 }
 
 typedef struct unbiased_call {
@@ -33,9 +30,7 @@ typedef struct unbiased_call {
 
 static void pass_unbiased(lab_wire *w, void *arguments) {
     unbiased_call *a = arguments;
-    LAB_VALUE(w, a->batch);
-    LAB_VALUE(w, a->params);
-    LAB_VALUE(w, a->samples);
+    LAB_VALUES(w, a->batch, a->params, a->samples);
     LAB_IN(w, a->g, a->batch * a->params);
     LAB_IN(w, a->probability, a->batch);
     LAB_INOUT(w, a->estimate, a->params);
@@ -49,9 +44,7 @@ typedef struct variance_call {
 
 static void pass_variance(lab_wire *w, void *arguments) {
     variance_call *a = arguments;
-    LAB_VALUE(w, a->samples);
-    LAB_VALUE(w, a->params);
-    LAB_VALUE(w, a->batch);
+    LAB_VALUES(w, a->samples, a->params, a->batch);
     LAB_IN(w, a->g, a->samples * a->params);
     LAB_RESULT(w, a->variance);
 }
@@ -62,10 +55,7 @@ typedef struct noise_call {
 
 static void pass_noise(lab_wire *w, void *arguments) {
     noise_call *a = arguments;
-    LAB_VALUE(w, a->small);
-    LAB_VALUE(w, a->small_squared);
-    LAB_VALUE(w, a->big);
-    LAB_VALUE(w, a->big_squared);
+    LAB_VALUES(w, a->small, a->small_squared, a->big, a->big_squared);
     LAB_RESULT(w, a->scale);
 }
 

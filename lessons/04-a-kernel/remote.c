@@ -12,12 +12,7 @@ typedef struct multiply_call {
 
 static void pass_multiply(lab_wire *w, void *arguments) {
     lab_multiplication *x = &((multiply_call *)arguments)->x;
-    LAB_VALUE(w, x->rung);
-    LAB_VALUE(w, x->m);
-    LAB_VALUE(w, x->n);
-    LAB_VALUE(w, x->k);
-    LAB_VALUE(w, x->guard);
-    LAB_VALUE(w, x->counts);
+    LAB_VALUES(w, x->rung, x->m, x->n, x->k, x->guard, x->counts);
     LAB_INOUT(w, x->c, x->m * x->n + x->guard);
     LAB_IN(w, x->a, x->m * x->k + x->guard);
     LAB_IN(w, x->b, x->k * x->n + x->guard);

@@ -17,9 +17,7 @@ typedef struct shard_call {
 
 static void pass_shard(lab_wire *w, void *arguments) {
     shard_call *a = arguments;
-    LAB_VALUE(w, a->total);
-    LAB_VALUE(w, a->rank);
-    LAB_VALUE(w, a->size);
+    LAB_VALUES(w, a->total, a->rank, a->size);
     LAB_RESULT(w, a->shard);
 }
 
@@ -31,10 +29,7 @@ typedef struct order_call {
 
 static void pass_order(lab_wire *w, void *arguments) {
     order_call *a = arguments;
-    LAB_VALUE(w, a->seed);
-    LAB_VALUE(w, a->epoch);
-    LAB_VALUE(w, a->epochs);
-    LAB_VALUE(w, a->n);
+    LAB_VALUES(w, a->seed, a->epoch, a->epochs, a->n);
     LAB_INOUT(w, a->order, a->epochs * a->n);
 }
 
@@ -48,9 +43,7 @@ typedef struct ask_order_call {
 
 static void pass_ask_order(lab_wire *w, void *arguments) {
     ask_order_call *a = arguments;
-    LAB_VALUE(w, a->seed);
-    LAB_VALUE(w, a->epoch);
-    LAB_VALUE(w, a->n);
+    LAB_VALUES(w, a->seed, a->epoch, a->n);
     if (a->n > MOST) lab_wire_lost(w, "it asked for the order of more samples than there are");
     lab_result(w, a->order, a->n * sizeof *a->order);
 }
@@ -62,8 +55,7 @@ typedef struct ask_use_call {
 
 static void pass_ask_use(lab_wire *w, void *arguments) {
     ask_use_call *a = arguments;
-    LAB_VALUE(w, a->epoch);
-    LAB_VALUE(w, a->sample);
+    LAB_VALUES(w, a->epoch, a->sample);
 }
 
 /* ---- the functions to mend ---- */
@@ -76,9 +68,7 @@ typedef struct epochs_call {
 
 static void pass_epochs(lab_wire *w, void *arguments) {
     epochs_call *a = arguments;
-    LAB_VALUE(w, a->seed);
-    LAB_VALUE(w, a->epochs);
-    LAB_VALUE(w, a->n);
+    LAB_VALUES(w, a->seed, a->epochs, a->n);
     LAB_INOUT(w, a->order, a->n);
 }
 
@@ -90,10 +80,7 @@ typedef struct split_call {
 
 static void pass_split(lab_wire *w, void *arguments) {
     split_call *a = arguments;
-    LAB_VALUE(w, a->seed);
-    LAB_VALUE(w, a->epoch);
-    LAB_VALUE(w, a->n);
-    LAB_VALUE(w, a->held_out);
+    LAB_VALUES(w, a->seed, a->epoch, a->n, a->held_out);
     LAB_INOUT(w, a->order, a->n);
     LAB_INOUT(w, a->train, a->n - a->held_out);
     LAB_INOUT(w, a->validation, a->held_out);
@@ -108,9 +95,7 @@ typedef struct step_call {
 
 static void pass_step(lab_wire *w, void *arguments) {
     step_call *a = arguments;
-    LAB_VALUE(w, a->w);
-    LAB_VALUE(w, a->lr);
-    LAB_VALUE(w, a->workers);
+    LAB_VALUES(w, a->w, a->lr, a->workers);
     LAB_IN(w, a->parts, (size_t)a->workers);
     for (int r = 0; r < a->workers; r++) {
         LAB_IN(w, a->parts[r].x, a->parts[r].count);

@@ -19,8 +19,7 @@ typedef struct sum_call {
 static void pass_sum(lab_wire *w, void *arguments) {
     sum_call *a = arguments;
     lab_pass_sync(w, &a->s);
-    LAB_VALUE(w, a->fold);
-    LAB_VALUE(w, a->count);
+    LAB_VALUES(w, a->fold, a->count);
     LAB_INOUT(w, a->data, a->count);
     LAB_VALUE(w, a->has);
     LAB_RESULT(w, a->has);

@@ -16,8 +16,7 @@ typedef struct tree_call {
 
 static void pass_tree(lab_wire *w, void *arguments) {
     tree_call *a = arguments;
-    LAB_VALUE(w, a->parts);
-    LAB_VALUE(w, a->count);
+    LAB_VALUES(w, a->parts, a->count);
     LAB_INOUT(w, a->part[0], a->count);
     for (int p = 1; p < a->parts && p < GS_EXACT_SHARDS; p++) LAB_IN(w, a->part[p], a->count);
 }
@@ -48,8 +47,7 @@ typedef struct mean_call {
 static void pass_mean(lab_wire *w, void *arguments) {
     mean_call *a = arguments;
     lab_pass_comm(w, &a->c);
-    LAB_VALUE(w, a->count);
-    LAB_VALUE(w, a->samples);
+    LAB_VALUES(w, a->count, a->samples);
     LAB_INOUT(w, a->mean, a->count + 1);
     lab_status(w, &a->status);
 }
@@ -63,8 +61,7 @@ typedef struct leaves_call {
 
 static void pass_leaves(lab_wire *w, void *arguments) {
     leaves_call *a = arguments;
-    LAB_VALUE(w, a->rank);
-    LAB_VALUE(w, a->workers);
+    LAB_VALUES(w, a->rank, a->workers);
     LAB_RESULT(w, a->leaves);
 }
 
@@ -76,10 +73,7 @@ typedef struct different_call {
 
 static void pass_different(lab_wire *w, void *arguments) {
     different_call *a = arguments;
-    LAB_VALUE(w, a->workers);
-    LAB_VALUE(w, a->tensors);
-    LAB_VALUE(w, a->worker);
-    LAB_VALUE(w, a->tensor);
+    LAB_VALUES(w, a->workers, a->tensors, a->worker, a->tensor);
     LAB_IN(w, a->checksum, (size_t)a->workers * (size_t)a->tensors);
     LAB_RESULT(w, a->worker);
     LAB_RESULT(w, a->tensor);

@@ -37,8 +37,7 @@ void lab_pass_sync(lab_wire *w, gs_sync **s) {
     size_t most = w->way == LAB_ASKS ? (*s)->most : 0;
     gs_sync_array array = {0};
     if (w->way == LAB_ASKS) array = (*s)->array, w->sync = *s;
-    LAB_VALUE(w, most);
-    LAB_VALUE(w, array);
+    LAB_VALUES(w, most, array);
     if (w->way != LAB_IS_ASKED) return;
     their_sync = (gs_sync){.comm = c, .most = most, .array = array};
     *s = &their_sync;
@@ -76,8 +75,7 @@ static void pass_round(lab_wire *w, void *arguments) {
 
 static void pass_part(lab_wire *w, void *arguments, bool comes_back) {
     sync_call *a = arguments;
-    LAB_VALUE(w, a->part);
-    LAB_VALUE(w, a->rank);
+    LAB_VALUES(w, a->part, a->rank);
     if (a->part.count > LAB_MOST_ARRAY) lab_wire_lost(w, "it sent a part of a size that makes no sense");
     lab_array(w, (void **)&a->data, a->part.count * sizeof *a->data, comes_back);
     lab_status(w, &a->status);
@@ -108,9 +106,7 @@ typedef struct comm_call {
 
 static void pass_comm_call(lab_wire *w, void *arguments) {
     comm_call *a = arguments;
-    LAB_VALUE(w, a->call);
-    LAB_VALUE(w, a->in_bytes);
-    LAB_VALUE(w, a->out_bytes);
+    LAB_VALUES(w, a->call, a->in_bytes, a->out_bytes);
     if (a->in_bytes > LAB_MOST_ARRAY || a->out_bytes > LAB_MOST_ARRAY)
         lab_wire_lost(w, "it sent a buffer of a size that makes no sense");
     LAB_IN(w, a->in, a->in_bytes);

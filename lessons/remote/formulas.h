@@ -12,9 +12,7 @@ typedef struct lab_cost_call {
 
 static inline void lab_pass_cost(lab_wire *w, void *arguments) {
     lab_cost_call *a = arguments;
-    LAB_VALUE(w, a->ranks);
-    LAB_VALUE(w, a->rank);
-    LAB_VALUE(w, a->array);
+    LAB_VALUES(w, a->ranks, a->rank, a->array);
     LAB_RESULT(w, a->cost);
 }
 
@@ -27,8 +25,6 @@ typedef struct lab_time_call {
 
 static inline void lab_pass_time(lab_wire *w, void *arguments) {
     lab_time_call *a = arguments;
-    LAB_VALUE(w, a->ranks);
-    LAB_VALUE(w, a->bytes);
-    LAB_VALUE(w, a->model);
+    LAB_VALUES(w, a->ranks, a->bytes, a->model);
     LAB_RESULT(w, a->time);
 }
