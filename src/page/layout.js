@@ -134,8 +134,8 @@ function zero() {
 
 /* ---- tensor parallelism ---- */
 
-const COLOURS = { '': 'same', columns: 'columns', inner: 'inner', rows: 'rows', outputs: 'columns', table: 'rows', tokens: 'tokens' };
-const SHARES = { '': 'all of it, as every worker', inner: 'between columns and rows', outputs: 'some of the words', table: 'some of the words' };
+const COLOURS = { '': 'same', first: 'first', inner: 'inner', second: 'second', outputs: 'first', table: 'second', tokens: 'tokens' };
+const SHARES = { '': 'all of it, as every worker', first: 'rows of w', inner: 'between the two layers of a pair', second: 'columns of w', outputs: 'some of the words', table: 'some of the words' };
 // as gs_tensor_collective in src/parallel/tensor.h
 const ACTS = [['+', 'sum in the group'], ['g', 'all-gather in the group'], ['s', 'reduce-scatter in the group']];
 
@@ -160,17 +160,17 @@ function tensorLanes(id, from, to, name) {
 }
 
 function tensor() {
-  legend(['columns', 'columns: first layer of a pair'], ['inner', 'between them, on the worker’s part'], ['rows', 'rows: second layer'], ['sum', 'a sum, with the wait for it'],
+  legend(['first', 'first layer of a pair: rows of w'], ['inner', 'between them, on the worker’s part'], ['second', 'second layer: columns'], ['sum', 'a sum, with the wait for it'],
     ...(data.workers[0].tokens ? [['gather', 'an all-gather'], ['tokens', 'the worker’s own tokens']] : [['same', 'computed by all alike']]), ['whole', 'update']);
   tensorLanes('picture', 0, took, 'What each worker computes, and when the group sums');
-  const columns = data.layers.findIndex((l) => l[1] === 'columns'), rows = data.layers.findIndex((l, i) => i > columns && l[1] === 'rows');
-  const near = spans.filter((s) => s.kind === KIND.forward && s.index >= columns && s.index <= rows && !data.layers[s.index][2]);
+  const first = data.layers.findIndex((l) => l[1] === 'first'), second = data.layers.findIndex((l, i) => i > first && l[1] === 'second');
+  const near = spans.filter((s) => s.kind === KIND.forward && s.index >= first && s.index <= second && !data.layers[s.index][2]);
   if (near.length > 0) {
     $('near-card').hidden = false;
-    $('near-head').textContent = `The first pair in forward, layers ${data.layers[columns][0]} to ${data.layers[rows][0]}`;
+    $('near-head').textContent = `The first pair in forward, layers ${data.layers[first][0]} to ${data.layers[second][0]}`;
     tensorLanes('near', Math.min(...near.map((s) => s.start)), Math.max(...near.map((s) => s.end)), $('near-head').textContent);
   }
-  return ['In the first layer of a pair (columns) each worker computes some of the outputs; in the second layer (rows) these are its inputs. Between the two nothing is sent. The second layer gives each worker an addend of y, and the group sums these. In backward it is the other way round: dx of the first layer is summed.',
+  return ['In the first layer of a pair each worker has some rows of w, and computes some of the outputs; in the second layer these are its inputs, and it has the columns of w that read them. Between the two nothing is sent. The second layer gives each worker an addend of y, and the group sums these. In backward it is the other way round: dx of the first layer is summed.',
     (data.workers[0].tokens ? 'All other layers are computed for the worker’s own tokens of each sequence: what the group gathers in front of a pair, and scatters behind it. The bar' : 'All other layers are computed by all workers of the group, with the same bits. The bar') + ' of a sum includes the wait for the slower worker.'];
 }
 

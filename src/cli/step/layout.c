@@ -353,8 +353,7 @@ static group_sums sums_of_pair(const traced *l, int columns, int rows) {
 static void say_pairs(const traced *l, facts *f) {
     static const char parts[] =
         "In the first layer of a pair a worker computes some of the outputs, and in the second layer these "
-        "are its inputs. In y = x w^T it holds rows of the first w (columns of w^T), and columns of "
-        "the second (rows of w^T). So each pair ";
+        "are its inputs. In y = x w^T it holds rows of the first w, and columns of the second. So each pair ";
     if (!l->settings.sequence)
         cell(f->sentences,
              "%sneeds a sum of y in forward and, where a layer before it learns, one of dx in backward.",
@@ -378,10 +377,10 @@ static void say_others(const traced *l, facts *f, int in_pairs) {
 
 static void tensor(const traced *l, facts *f) {
     const bool sequence = l->settings.sequence;
-    static const char *const words[] = {"columns",       "rows",       "sums",
+    static const char *const words[] = {"first",         "second",     "sums",
                                         "floats summed", "bytes sent", "by the formula"},
-                             *const of_tokens[] = {"columns", "rows",       "sums",          "all-gathers",
-                                                   "floats",  "bytes sent", "by the formula"};
+                             *const of_tokens[] = {"first",  "second",     "sums",          "all-gathers",
+                                                   "floats", "bytes sent", "by the formula"};
     const int layers = (int)gs_layer_count(l->divided->net);
     int columns = -1, in_pairs = 0;
     f->head = sequence ? cJSON_CreateStringArray(of_tokens, 7) : cJSON_CreateStringArray(words, 6);
@@ -555,7 +554,7 @@ static void show_zero(const traced *s) {
 /* ---- tensor parallelism ---- */
 
 static void paint_layers(const traced *s, const gs_rank_timeline *p, line *l) {
-    static const char marks[] = "=cirwwt", acts[] = "+gs"; /* by gs_tensor_role, gs_tensor_collective */
+    static const char marks[] = "=1i2wwt", acts[] = "+gs"; /* by gs_tensor_role, gs_tensor_collective */
     for (size_t i = 0; i < gs_layer_count(s->divided->net); i++) {
         if (s->layer[i]->children > 0) continue; /* by kind: in a shared cell, backward hides forward */
         paint_spans(l, p, GS_SPAN_FORWARD_LAYER, (int)i, marks[gs_tensor_role_of(s->layer[i])]);
@@ -581,8 +580,8 @@ static void show_tensor(const traced *s) {
     const int tokens = tokens_of(s, &each);
     while (columns < layers && gs_tensor_role_of(s->layer[columns]) != GS_TENSOR_COLUMNS) columns++;
     for (rows = columns; rows + 1 < layers && gs_tensor_role_of(s->layer[rows]) != GS_TENSOR_ROWS;) rows++;
-    printf("c  columns: the first layer of a pair     i  between, on the worker's part\n"
-           "r  rows: the second layer of a pair       +  sum in the group, with its wait\n"
+    printf("1  first layer of a pair: rows of w       i  between, on the worker's part\n"
+           "2  second layer of a pair: columns        +  sum in the group, with its wait\n"
            "%-42s.  sums gradients, updates, loads\n",
            tokens > 0 ? "t  computed for the worker's own tokens" : "=  computed by all workers alike");
     if (tokens > 0)
@@ -679,7 +678,7 @@ static void add_spans(cJSON *o, const traced *l) {
 }
 
 static void add_layers(cJSON *o, const traced *l) {
-    static const char *const roles[] = {"", "columns", "inner", "rows", "table", "outputs", "tokens"};
+    static const char *const roles[] = {"", "first", "inner", "second", "table", "outputs", "tokens"};
     cJSON *layers = cJSON_AddArrayToObject(o, "layers");
     const size_t count = gs_layer_count((l->divided ? l->divided : l->plan)->net);
     for (size_t i = 0; i < count; i++) {
