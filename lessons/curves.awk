@@ -88,7 +88,8 @@ END {
             d = d (d == "" ? "M" : style[c] == "steps" ? "H" h "L" : "L") h " " v
             if (style[c] ~ /dots|both/) dots = dots dot(c, h, v, colour)
             if (least[i]) dots = dots path("M" h " " py(least[i]) "V" py(most[i]), "stroke=\"" colour "\"")
-            if (word[i] != "") dots = dots text(h + 8, v - 6, "start", word[i])
+            end = h > 600 # near the right edge words stand to the left of their point
+            if (word[i] != "") dots = dots text(end ? h - 8 : h + 8, v - 6, end ? "end" : "start", word[i])
         }
         look = "stroke-width=\"2\" stroke=\"" colour "\"" (style[c] == "dash" ? " stroke-dasharray=\"6 4\"" : "")
         at = 64 + 310 * ((c - 1) % 2); down = 388 + 22 * int((c - 1) / 2)
