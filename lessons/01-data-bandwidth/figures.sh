@@ -1,21 +1,10 @@
 #!/bin/sh
-# The figures of this lesson, from runs on this machine: sh figures.sh [throttle] [crossover] [disks] [curves]; without
-# a word all of them, in about three minutes. The machine should have nothing else to do. $GRADSUM: the program, if it
-# is not build/gradsum.
-cd "$(dirname "$0")/../.." || exit 1
-gradsum=${GRADSUM:-build/gradsum} here=lessons/01-data-bandwidth
-number() { grep -o "\"$1\":[0-9.e+-]*" | head -1 | cut -d: -f2; }
+# The figures of this lesson, in about three minutes on an idle machine: sh figures.sh [throttle] [crossover] [disks]
+# [curves]; without a word all of them.
+. "$(dirname "$0")/../figures.sh"
+number_of() { grep -o "\"$1\":[0-9.e+-]*" | head -1 | cut -d: -f2; }
 best() { # the highest of three: what disturbs a run makes it slower, never faster
-    for i in 1 2 3; do "$@" --json | grep '"event":"end"' | number samples_per_s; done | sort -g | tail -1
-}
-
-wanted() { [ -z "$words" ] || echo " $words " | grep -q " $1 "; }
-words=$*
-
-# 0. as printed
-wanted throttle && {
-    $gradsum profile --model lenet --threads 1 > "$here/figure-profile.txt" || exit 1
-    $gradsum profile --model lenet --threads 1 --throttle 5 > "$here/figure-throttled.txt" || exit 1
+    for i in 1 2 3; do "$@" --json | number samples_per_s; done | sort -g | tail -1
 }
 
 # 1. a disk of 4 to 32 MB/s beside one step; the best of three, as above
@@ -25,9 +14,9 @@ wanted throttle && {
     echo "#   MB/s     loader       step   together  predicted    waits  predicted"
     for x in 4 8 12 16 24 32; do
         for i in 1 2 3; do
-            $gradsum profile --model lenet --threads 1 --throttle $x --json > "$here/profile.tmp" || exit 1
+            $gradsum profile --model lenet --threads 1 --throttle $x --json > "$work/profile" || exit 1
             for name in loader_samples_per_s step_samples_per_s together_samples_per_s loader_wait; do
-                number $name < "$here/profile.tmp"
+                number_of $name < "$work/profile"
             done | paste -s -d' ' | sed "s/^/$x /"
         done
     done | awk '
@@ -40,7 +29,6 @@ wanted throttle && {
                   rate = loader[x] < step ? loader[x] : step
                   printf "%8d %10.0f %10.0f %10.0f %10.0f %8.1f %10.1f\n", x, loader[x], step, together[x], rate,
                       100 * waits[x], 100 * (1 - rate / step) } }'
-    rm -f "$here/profile.tmp"
 } > "$here/figure-throttle.txt"
 
 # 2. one worker, two in one process, two processes over Gloo, for each global batch

@@ -1,26 +1,20 @@
 #!/bin/sh
-# The figures of this lesson, from runs on this machine: sh figures.sh [sweep] [all] [seeds] [noise] [curves];
-# without a word all of them, in about ten minutes. $GRADSUM: the program, if it is not build/gradsum.
-cd "$(dirname "$0")/../.." || exit 1
-gradsum=${GRADSUM:-build/gradsum} here=lessons/03-mini-batches
-wanted() { [ -z "$words" ] || echo " $words " | grep -q " $1 "; }
-words=$*
+# The figures of this lesson: sh figures.sh [looks] [all] [seeds] [noise]; without a word all of them, in about ten
+# minutes.
+. "$(dirname "$0")/../figures.sh"
 runs="all --lr 0.05;all --lr 0.5;128 --lr 0.05;8 --lr 0.05 --momentum 0" # batches of softmax
 
-# 1. steps, epochs and seconds to 80 %, for each batch
-wanted sweep && {
-    $gradsum sweep --model mlp --batch 16,32,...,2048 --target 80 --threads 1 > "$here/figure-sweep.txt" || exit 1
-    # the same as JSON: every look at the test set, as "batch epoch accuracy"
-    $gradsum sweep --batch 16,128,1024 --epochs 5 --threads 1 --json > "$here/sweep.tmp" || exit 1
+# 1. every look at the test set
+wanted looks && {
+    $gradsum sweep --batch 16,128,1024 --epochs 5 --threads 1 --json > "$work/sweep" || exit 1
+    printf 'set x epochs\nset y test accuracy, %%\nset y_min 30\n'
     for b in 16 128 1024; do
-        echo "# batch $b: epoch, test accuracy in %"
-        grep "\"event\":\"run\",\"batch\":$b," "$here/sweep.tmp" | sed 's/{"step"/\n{"step"/g' |
+        echo "= both batch $b"
+        grep "\"event\":\"run\",\"batch\":$b," "$work/sweep" | sed 's/{"step"/\n{"step"/g' |
             sed -n 's/^{"step":\([0-9]*\),.*"test_accuracy":\([0-9.]*\).*/\1 \2/p' |
             awk '{ printf "%6.2f %6.2f\n", $1 * '$b' / 6000, 100 * $2 }'
-        echo; echo
-    done > "$here/figure-looks.txt"
-    rm -f "$here/sweep.tmp"
-}
+    done
+} | awk -f lessons/curves.awk > "$here/figure-looks.svg"
 
 # 2. full gradient descent beside mini-batches: the same number of epochs
 wanted all && {
@@ -29,7 +23,7 @@ wanted all && {
         $gradsum train --model softmax --epochs 10 --threads 1 --batch $run | # a line of over 80 columns is folded
             sed -e :a -e '$!N; s/\n  *test/  test/; s/\n  *peak/ peak/; ta' -e 'P; D' |
             grep -E "^epoch (1|2|5|10)/|^done"
-    done > "$here/figure-all.txt"
+    done > "$out/figure-all.txt"
 }
 
 # both with 7 seeds: steps to 80 %, and the test accuracy of softmax after each epoch
@@ -44,39 +38,26 @@ wanted seeds && {
                 --json --batch $run |
                 sed -n 's/^{"event":"epoch".*"test_accuracy":\([0-9.]*\).*/\1/p' | awk '{ printf " %.1f", 100 * $1 }')"
         done
-    done > "$here/figure-all-seeds.txt"
+    done > "$out/figure-all-seeds.txt"
 }
 
 # 3. how much a mini-batch's gradient scatters
 wanted noise && {
-    make -s build/lessons/03/experiment && build/lessons/03/experiment > "$here/figure-noise.txt" || exit 1
-    build/lessons/03/experiment seeds > "$here/figure-noise-seeds.txt" || exit 1
-}
-
-wanted curves || exit 0
-awk -f lessons/curves.awk > "$here/figure-noise.svg" << END
+    make -s build/lessons/03/experiment && build/lessons/03/experiment > "$work/noise" || exit 1
+    awk -f lessons/curves.awk > "$here/figure-noise.svg" << END
 set x batch
 set y mean squared distance from the whole gradient
 set x_log 1
 set y_log 1
 set y_min 0.001
 = dots measured, at the beginning
-from $here/figure-noise.txt 1 2 1
+from $work/noise 1 2 1
 = dots measured, after 5 epochs
-from $here/figure-noise.txt 1 2 2
+from $work/noise 1 2 2
 = line S / B (1 - B / N), at the beginning
-from $here/figure-noise.txt 1 3 1
+from $work/noise 1 3 1
 = dash S / B (1 - B / N), after 5 epochs
-from $here/figure-noise.txt 1 3 2
+from $work/noise 1 3 2
 END
-awk -f lessons/curves.awk > "$here/figure-looks.svg" << END
-set x epochs
-set y test accuracy, %
-set y_min 30
-= both batch 16
-from $here/figure-looks.txt 1 2 1
-= both batch 128
-from $here/figure-looks.txt 1 2 2
-= both batch 1024
-from $here/figure-looks.txt 1 2 3
-END
+}
+exit 0

@@ -2,8 +2,7 @@
 # The figures of this lesson, from runs on this machine: sh figures.sh [FILE.cl]. The kernels are those of FILE.cl (from
 # the top of the source tree), or of solution.cl, or else of lab.cl. Takes half a minute, in which nothing else should
 # run.
-cd "$(dirname "$0")/../.." || exit 1
-here=lessons/04-a-kernel
+. "$(dirname "$0")/../figures.sh"
 kernels=$here/solution.cl
 [ -f "$kernels" ] || kernels=$here/lab.cl
 make -s build/lessons/04/experiment LAB="${1:-$kernels}" || exit 1

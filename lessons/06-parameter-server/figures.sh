@@ -1,11 +1,7 @@
 #!/bin/sh
-# figures.sh: makes the figures of this folder again. Run it from the source tree, on a machine that does nothing else.
+# Makes the figures of this lesson, on an idle machine: sh figures.sh
 set -eu
-gradsum=${GRADSUM:-build/gradsum}
-here=$(dirname "$0")
-
-{ echo "\$ gradsum step --sync ps --workers 4 --size 8"; $gradsum step --sync ps --workers 4 --size 8 --no-pause; } \
-    >"$here/figure-step.txt"
+. "$(dirname "$0")/../figures.sh"
 
 # Bytes: counted, so the same on every machine.
 {
@@ -31,15 +27,14 @@ here=$(dirname "$0")
     printf '%-12s' workers
     for workers in 2 4 8 16; do
         printf '%10d' $workers
-        $gradsum schemes -n $workers --link 5ms,125MB/s >"$here/all.$workers"
+        $gradsum schemes -n $workers --link 5ms,125MB/s >"$work/$workers"
     done
     echo
     for scheme in ps sharded_ps ring; do
         printf '%-12s' $scheme
-        for workers in 2 4 8 16; do awk -v s=$scheme '$1 == s { printf "%10.0f", $5 / 1000 }' "$here/all.$workers"; done
+        for workers in 2 4 8 16; do awk -v s=$scheme '$1 == s { printf "%10.0f", $5 / 1000 }' "$work/$workers"; done
         echo
     done
-    rm -f "$here"/all.*
 } >"$here/figure-workers.txt"
 
 # The same in training: of five seeds the median, the least and the most.
@@ -51,13 +46,11 @@ here=$(dirname "$0")
     for scheme in ps sharded_ps ring; do
         for seed in 1 2 3 4 5; do
             $gradsum train --model mlp --threads 1 --devices cpu,cpu,cpu,cpu --link 5ms,125MB/s --steps 20 \
-                --sync $scheme --seed $seed --json |
-                grep '"event":"end"' | grep -o '"samples_per_s":[0-9.]*' | head -1 |
-                cut -d: -f2
+                --sync $scheme --seed $seed --json | number samples_per_s
         done | sort -g |
             awk -v s=$scheme '{ x[NR] = $1 } END { printf "%-12s %10.0f (%.0f to %.0f)\n", s, x[3], x[1], x[5] }'
     done
-} >"$here/figure-training.txt"
+} >"$out/figure-training.txt"
 
 points() {
     awk -v s="$1" '$1 == s { for (i = 2; i <= NF; i++) print 2 ^ (i - 1), $i }' "$here/figure-workers.txt"

@@ -1,8 +1,7 @@
 #!/bin/sh
-# figures.sh: makes the figures of this folder again. Run it from the source tree, on a machine that does nothing else.
+# Makes the figures of this lesson, on an idle machine: sh figures.sh
 set -eu
-gradsum=${GRADSUM:-build/gradsum}
-here=$(dirname "$0")
+. "$(dirname "$0")/../figures.sh"
 
 figure() { # NAME COMMAND...: what is typed, and what is printed
     name=$1
@@ -10,14 +9,11 @@ figure() { # NAME COMMAND...: what is typed, and what is printed
     { echo "\$ gradsum $*"; "$gradsum" "$@"; } >"$here/figure-$name.txt"
 }
 
-figure ring step --sync ring --workers 4 --size 8 --no-pause
 figure link schemes -n 8 --link 5ms,125MB/s
 figure threads schemes -n 8
 {
-    $gradsum collectives -n 4 --size 1048576 --link 5ms,125MB/s 2>/dev/null | sed -n '1,/^barrier/p' > "$here/all"
     echo "\$ gradsum collectives -n 4 --size 1048576 --link 5ms,125MB/s"
-    cat "$here/all"
-    rm -f "$here/all"
+    $gradsum collectives -n 4 --size 1048576 --link 5ms,125MB/s 2>/dev/null | sed -n '1,/^barrier/p'
 } >"$here/figure-collectives.txt"
 
 # The table's own figures, so that table and picture are of one run.

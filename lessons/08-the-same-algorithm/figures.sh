@@ -1,12 +1,7 @@
 #!/bin/sh
-# The figures of this lesson, from runs on this machine: sh figures.sh [bits] [drift] [seeds] [curves]; without a word
-# all of them, in about five minutes on two cores. $GRADSUM: the program, if it is not build/gradsum.
-cd "$(dirname "$0")/../.." || exit 1
-gradsum=${GRADSUM:-build/gradsum} here=lessons/08-the-same-algorithm
-work=$(mktemp -d) || exit 1
-trap 'rm -rf "$work"' EXIT
-words=$*
-wanted() { [ -z "$words" ] || echo " $words " | grep -q " $1 "; }
+# The figures of this lesson: sh figures.sh [bits] [drift] [seeds] [curves]; without a word all of them, in about five
+# minutes on two cores.
+. "$(dirname "$0")/../figures.sh"
 
 # 1. what the runs of the experiment print
 wanted bits && {
@@ -18,7 +13,7 @@ wanted bits && {
             sed -n 's/  *[0-9,]* samples.s$//; /^epoch 2/p; /^weights/p' "$work/out"
         done
     done
-} > "$here/figure-bits.txt"
+} > "$out/figure-bits.txt"
 
 # 2. how far apart the weights of 1 and of 4 workers are, after so many steps
 weights() { # FILE: its floats, one a line; the first 8 bytes are the length of the text before them

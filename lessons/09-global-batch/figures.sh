@@ -1,12 +1,7 @@
 #!/bin/sh
 # Makes the figures of this lesson on this machine: sh figures.sh [sweeps] [rates] [warmup] [losses] [curves]; without
 # a word all of them, in about twelve minutes. $GRADSUM: the program, if it is not build/gradsum.
-cd "$(dirname "$0")/../.." || exit 1
-gradsum=${GRADSUM:-build/gradsum} here=lessons/09-global-batch
-work=$(mktemp -d) || exit 1
-trap 'rm -rf "$work"' EXIT
-words=$*
-wanted() { [ -z "$words" ] || echo " $words " | grep -q " $1 "; }
+. "$(dirname "$0")/../figures.sh"
 export COLUMNS=70 # leaves out the column `seconds`
 
 # The table that a sweep prints: FILE OPTIONS...

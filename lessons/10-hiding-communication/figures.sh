@@ -1,13 +1,7 @@
 #!/bin/sh
 # Makes the figures of this lesson, in about four minutes on an idle machine. sh figures.sh [buckets] [wire] [passes]
-# [overlap]: only these. $GRADSUM: the program, if it is not build/gradsum.
-cd "$(dirname "$0")/../.." || exit 1
-gradsum=${GRADSUM:-build/gradsum} here=lessons/10-hiding-communication
-work=$(mktemp -d) || exit 1
-trap 'rm -rf "$work"' EXIT
-number() { grep '"event":"end"' | grep -o "\"$1\":[0-9.e+-]*" | head -1 | cut -d: -f2; }
-words=$*
-wanted() { [ -z "$words" ] || echo " $words " | grep -q " $1 "; }
+# [overlap]: only these.
+. "$(dirname "$0")/../figures.sh"
 
 # 1. the hidden share by the size of buckets: the median of seeds 1 to 5 in each column. 0: without buckets.
 cnn="train --model cnn --devices cpu,cpu --threads 1 --sync ring --steps 16 --link 1ms,125MB/s"
@@ -50,7 +44,7 @@ wanted wire && {
     done |
         awk '{ printf "%7s %13.0f %18.0f  %.2f %.2f %.2f %.2f %.2f\n",
             $1, $2, $3, 100*$4, 100*$5, 100*$6, 100*$7, 100*$8 }'
-} > "$here/figure-wire.txt"
+} > "$out/figure-wire.txt"
 
 # 3. one sum for several passes
 wanted passes && {
@@ -63,7 +57,7 @@ wanted passes && {
         done | sort -g |
             awk -v o="$options" '{ x[NR] = $1 } END { printf "  %-30s %10.0f (%.0f to %.0f)\n", o, x[3], x[1], x[5] }'
     done
-} > "$here/figure-passes.txt"
+} > "$out/figure-passes.txt"
 
 # 4. a step without and with buckets, in virtual time
 wanted overlap && for bucket in "" "--bucket 1024"; do

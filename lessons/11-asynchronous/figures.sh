@@ -1,19 +1,13 @@
 #!/bin/sh
 # Makes the figures of this lesson, in about ten minutes on an idle machine. sh figures.sh [speed] [accuracy]
-# [staleness]: only these. $GRADSUM: the program, if it is not build/gradsum.
-cd "$(dirname "$0")/../.." || exit 1
-gradsum=${GRADSUM:-build/gradsum} here=lessons/11-asynchronous
-work=$(mktemp -d) || exit 1
-trap 'rm -rf "$work"' EXIT
-number() { grep '"event":"end"' | grep -o "\"$1\":[0-9.e+-]*" | head -1 | cut -d: -f2; }
+# [staleness]: only these.
+. "$(dirname "$0")/../figures.sh"
 of_seeds() { # FIELD ARGUMENTS...: the results of seeds 1 to 5
     field=$1
     shift
     for seed in 1 2 3 4 5; do $gradsum "$@" --seed $seed --json | number "$field"; done
 }
 median() { sed -n 3p; }
-words=$*
-wanted() { [ -z "$words" ] || echo " $words " | grep -q " $1 "; }
 lenet="train --model lenet --threads 1 --devices cpu,cpu,cpu,cpu"
 ways="ps:local --every 4:local --every 16:async --staleness 0:async --staleness 1"
 ways="$ways:async --staleness 4:async --staleness 16"
@@ -41,7 +35,7 @@ wanted speed && {
         echo "$line"
     done | awk -F'|' '{ printf "  %-26s %8.0f %d of 5 %8.0f %d of 5 %8.0f %d of 5\n", $1, $2, $3, $4, $5, $6, $7 }' |
         sed '/staleness 0/s/0 of 5/      /g; s/ *$//'
-} > "$here/figure-speed.txt"
+} > "$out/figure-speed.txt"
 
 # 2. accuracy: no link, which would only change the order of the gradients
 wanted accuracy && {
@@ -55,7 +49,7 @@ wanted accuracy && {
     done | awk -F'|' '{ split($2, a, " ")
         printf "  %-26s %5.1f %5.1f %5.1f %5.1f %5.1f %8.1f %10s of 5\n",
             $1, 100*a[1], 100*a[2], 100*a[3], 100*a[4], 100*a[5], 100*$3, $4 }'
-} > "$here/figure-accuracy.txt"
+} > "$out/figure-accuracy.txt"
 
 # 3. the distribution of staleness
 wanted staleness && for k in 1 4; do

@@ -2,13 +2,7 @@
 # Makes the figures of this lesson, in about three minutes on an idle machine. First `make` and `make lab-13
 # SOLUTIONS=1`, or `make lab-13` with a finished lab.c. sh figures.sh [overlap] [timeline]: only these.
 # shellcheck disable=SC2086
-cd "$(dirname "$0")/../.." || exit 1
-here=lessons/13-the-whole-step
-work=$(mktemp -d) || exit 1
-trap 'rm -rf "$work"' EXIT
-number() { grep '"event":"end"' | grep -o "\"$1\":[0-9.e+-]*" | head -1 | cut -d: -f2; }
-words=$*
-wanted() { [ -z "$words" ] || echo " $words " | grep -q " $1 "; }
+. "$(dirname "$0")/../figures.sh"
 cnn="train --model cnn --devices cpu,cpu --threads 1 --sync ring --steps 16 --link 1ms,125MB/s"
 
 # 1. the library's step and the lab's, without and with buckets: seeds 1 to 5

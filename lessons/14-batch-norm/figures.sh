@@ -1,11 +1,8 @@
 #!/bin/sh
 # Makes the figures of this lesson, in about two minutes. sh figures.sh [scaling] [workers] [samples] [link]: only
-# these. $GRADSUM: the program, if it is not build/gradsum.
+# these.
 # shellcheck disable=SC2086
-cd "$(dirname "$0")/../.." || exit 1
-gradsum=${GRADSUM:-build/gradsum} here=lessons/14-batch-norm
-words=$*
-wanted() { [ -z "$words" ] || echo " $words " | grep -q " $1 "; }
+. "$(dirname "$0")/../figures.sh"
 
 run="--data colour-fashion-small --threads 1"
 images="conv 8 3x3 stride 2 pad 1 no_bias, batch_norm, relu, conv 16 3x3 stride 2 pad 1 no_bias, batch_norm, relu, \
@@ -24,8 +21,6 @@ train() {
     awk -v t="$(number epoch test_accuracy <"$work/run")" -v s="$(number epoch train_accuracy <"$work/run")" \
         'BEGIN { print 100 * t, 100 * s }'
 }
-work=$(mktemp -d) || exit 1
-trap 'rm -rf "$work"' EXIT
 
 # 1. scaled inputs, with and without batch_norm
 wanted scaling && {

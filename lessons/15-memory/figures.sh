@@ -1,14 +1,9 @@
 #!/bin/sh
 # Makes the figures of this lesson, in about a minute and a half. sh figures.sh [ledger] [recompute] [bits] [precision]
-# [offload] [step]: only these. $GRADSUM: the program, if it is not build/gradsum.
+# [offload] [step]: only these.
 # shellcheck disable=SC2086
-cd "$(dirname "$0")/../.." || exit 1
-gradsum=${GRADSUM:-build/gradsum} here=lessons/15-memory
-words=$*
-wanted() { [ -z "$words" ] || echo " $words " | grep -q " $1 "; }
+. "$(dirname "$0")/../figures.sh"
 deep="flatten, 64 x (linear 64, tanh), linear 10"
-work=$(mktemp -d) || exit 1
-trap 'rm -rf "$work"' EXIT
 
 # 1. the ledger
 wanted ledger && {
@@ -87,7 +82,6 @@ wanted offload && {
 
 # 5. the memory of a step, at each change of it: step 5
 wanted step && for option in "" "--recompute 16"; do
-    # shellcheck disable=SC2086
     $gradsum train --model "$deep" --batch 256 --threads 1 --steps 8 $option --log "$work/run$option" >"$work/out" ||
         exit 1
     echo "= steps ${option:-all kept}"

@@ -1,10 +1,10 @@
 #!/bin/sh
 # figures.sh [FIGURE...]: makes all figures of this folder again, or the named ones. Run it from the source tree; the
 # figure step needs two idle cores.
+# shellcheck disable=SC2046,SC2086
 set -eu
-gradsum=${GRADSUM:-build/gradsum}
-here=$(dirname "$0")
-[ $# -gt 0 ] || set -- memory sent step bits-seeds
+. "$(dirname "$0")/../figures.sh"
+[ $# -gt 0 ] || set -- sent step bits-seeds
 
 # Many units of one size, so that two windows are small.
 deep="flatten, linear 256, 15 x (relu, linear 256), linear 10"
@@ -14,25 +14,12 @@ zero() { # STAGE [WITHOUT]: its option
     if [ "$1" = 0 ]; then echo "${2:-}"; else echo "--zero $1"; fi
 }
 
-memory() {
-    echo "\$ gradsum memory --model \"$deep\" \\"
-    echo "      $four --batch 16 --optimizer adam --zero Z"
-    for stage in 0 1 2 3; do
-        echo
-        zero $stage "without --zero"
-        # shellcheck disable=SC2046,SC2086
-        "$gradsum" memory --model "$deep" $four --batch 16 --optimizer adam $(zero $stage) |
-            grep -E '^(model| +with|MB|weights|gradients|optimizer|communication)'
-    done
-}
-
 sent() {
     echo "\$ gradsum train --model mlp $four --threads 1 --steps 4 --batch 64 --accumulate K --zero Z"
     echo
     echo "bytes that a worker sends in a step      K = 1       K = 4"
     for stage in 0 1 2 3; do
         for passes in 1 4; do
-            # shellcheck disable=SC2046,SC2086
             "$gradsum" train --model mlp $four --threads 1 --steps 4 --batch 64 --accumulate $passes \
                 $(zero $stage "--sync ring") | awk '$1 == "sent" { print $2 }'
         done | tr '\n' ' ' | awk -v what="$(zero $stage "--sync ring")" \
@@ -57,9 +44,8 @@ bits_seeds() {
     echo "seed  one worker            --zero 1              --zero 2              --zero 3"
     for seed in 1 2 3 4 5; do
         for how in "--devices cpu" "$four --zero 1" "$four --zero 2" "$four --zero 3"; do
-            # shellcheck disable=SC2086
             "$gradsum" train --model mlp --exact --steps 20 --threads 1 --seed $seed $how |
-                awk '$1 == "weights" { print substr($3, 1, 16) "..." }'
+                awk '$2 == "sha256" { print substr($3, 1, 16) "..." }'
         done | tr '\n' ' ' | awk -v seed=$seed '{ printf "%4d  %-20s  %-20s  %-20s  %s\n", seed, $1, $2, $3, $4 }'
     done
 }

@@ -1,9 +1,9 @@
 #!/bin/sh
 # figures.sh [FIGURE...]: makes all figures of this folder again, or the named ones. Run it from the source tree; step,
 # measured and cut are times, and need two idle cores.
+# shellcheck disable=SC2046,SC2086
 set -eu
-gradsum=${GRADSUM:-build/gradsum}
-here=$(dirname "$0")
+. "$(dirname "$0")/../figures.sh"
 [ $# -gt 0 ] || set -- bubble memory step measured cut bits-seeds
 
 # Two stages of four layers each, for real runs.
@@ -48,13 +48,12 @@ memory() {
 least() {
     find=$1 times=$2
     shift 2
-    runs=$(mktemp -d)
+    runs=$(mktemp -d "$work/XXXXXX")
     for i in $(seq "$times"); do
         "$@" >"$runs/$i"
         echo "$(sed -n "s/^.*$find *\([0-9.]*\) .*/\1/p" "$runs/$i") $i" >>"$runs/all"
     done
     cat "$runs/$(sort -n "$runs/all" | sed -n '1s/.* //p')"
-    rm -r "$runs"
 }
 
 step() {
@@ -112,9 +111,8 @@ bits_seeds() {
     for seed in 1 2 3 4 5; do
         for how in "--devices cpu" "--devices cpu,cpu,cpu --pipeline 3 --pipeline-cut flops --pipeline-schedule gpipe" \
             "--devices cpu,cpu,cpu --pipeline 3 --pipeline-cut flops --pipeline-schedule 1f1b"; do
-            # shellcheck disable=SC2086
             "$gradsum" train --model mlp --exact --steps 40 --threads 1 --seed $seed $how |
-                awk '$1 == "weights" { print substr($3, 1, 16) "..." }'
+                awk '$2 == "sha256" { print substr($3, 1, 16) "..." }'
         done | tr '\n' ' ' | awk -v seed=$seed '{ printf "%4d  %-20s  %-20s  %s\n", seed, $1, $2, $3 }'
     done
 }

@@ -1,13 +1,10 @@
 #!/bin/sh
 # figures.sh [exact] [bytes] [memory] [layout]: makes all figures of this folder again, in about a minute, or the named
 # ones. Run it from the source tree; layout needs an idle machine.
+# shellcheck disable=SC2046,SC2086
 set -eu
-gradsum=${GRADSUM:-build/gradsum}
-here=$(dirname "$0")
+. "$(dirname "$0")/../figures.sh"
 four=cpu,cpu,cpu,cpu
-
-words=$*
-wanted() { [ -z "$words" ] || echo " $words " | grep -q " $1 "; }
 
 license() { "$gradsum" train --data text:LICENSE --threads 1 "$@" 2>&1; }
 sent() { license --steps 1 "$@" | sed -n 's/^sent *\([0-9,]*\) bytes.*/\1/p'; }
@@ -16,14 +13,12 @@ wanted exact && {
     echo "# gpt, 3 steps of 2 windows of 64 tokens: test loss; the beginning of the weights' sha256"
     for workers in "cpu" "cpu,cpu --tensor 2" "cpu --exact" "cpu,cpu --tensor 2 --exact" "$four --tensor 4 --exact" \
         "$four --tensor 2 --exact"; do
-        # shellcheck disable=SC2086
         license --model gpt --batch 2 --steps 3 --devices $workers |
             awk -v w="--devices $workers" '/^done/ { loss = $6 }
                 /^weights/ { printf "%-45s %s  %s\n", w, substr(loss, 1, 6), substr($3, 1, 16) }'
     done
     for seed in 2 3 4 5; do
         for workers in "cpu" "cpu,cpu --tensor 2" "$four --tensor 4" "$four --tensor 2"; do
-            # shellcheck disable=SC2086
             license --model gpt --batch 2 --steps 3 --exact --seed $seed --devices $workers |
                 awk '/^weights/ { print substr($3, 1, 16) }'
         done | awk -v seed=$seed '{ line = line " " $1 } END { print "--exact --seed " seed ", the same four:" line }'
@@ -43,7 +38,6 @@ wanted bytes && {
 wanted memory && {
     for workers in "cpu" "cpu,cpu --tensor 2" "$four --tensor 4"; do
         echo "\$ gradsum memory --model gpt --data jargon --batch 12 --threads 1 --devices $workers"
-        # shellcheck disable=SC2086
         "$gradsum" memory --model gpt --data jargon --batch 12 --threads 1 --devices $workers |
             grep -E '^(MB at|weights|gradients|optimizer|activations)'
     done

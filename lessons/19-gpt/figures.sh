@@ -1,18 +1,15 @@
 #!/bin/sh
 # figures.sh: makes the figures of this folder again, in about two minutes. Run it from the source tree.
+# shellcheck disable=SC2046,SC2086
 set -eu
-gradsum=${GRADSUM:-build/gradsum}
-here=$(dirname "$0")
+. "$(dirname "$0")/../figures.sh"
 model=$(cat "$here/small.txt")
 four=cpu,cpu,cpu,cpu
-made=$(mktemp -d)
-trap 'rm -rf "$made"' EXIT
 
 small() { "$gradsum" train --model "$model" --data jargon --threads 1 "$@" 2>&1; }
 
 {
     for sizes in "64 48" "512 6"; do
-        # shellcheck disable=SC2086
         set -- $sizes
         echo "\$ gradsum memory --model gpt --data jargon --threads 1 --context $1 --batch $2"
         "$gradsum" memory --model gpt --data jargon --threads 1 --context "$1" --batch "$2" |
@@ -21,14 +18,13 @@ small() { "$gradsum" train --model "$model" --data jargon --threads 1 "$@" 2>&1;
 } >"$here/figure-memory.txt"
 
 make -s build/lessons/19/experiment
-build/lessons/19/experiment >"$here/figure-tokens.txt"
+build/lessons/19/experiment >"$out/figure-tokens.txt"
 
 {
     echo "# small.txt, 60 steps of 7 windows of 64 tokens, --clip 0.5 --exact: the beginning of the weights' sha256"
     echo "# seed  --devices cpu      --devices $four   the same with --zero 2"
     for seed in 1 2 3 4 5; do
         for workers in "cpu" "$four" "$four --zero 2"; do
-            # shellcheck disable=SC2086
             small --batch 7 --steps 60 --clip 0.5 --exact --seed $seed --devices $workers |
                 awk '/^weights/ { print substr($3, 1, 16) }'
         done | tr '\n' ' ' | awk -v seed=$seed '{ printf "  %-5s %-18s %-27s %s\n", seed, $1, $2, $3 }'
@@ -48,25 +44,25 @@ clipped() {
             "$(clipped --seed $seed --clip 0.5 --devices $four,$four)" \
             "$(clipped --seed $seed --clip 0.5 --devices $four,$four --sync local --every 1)"
     done
-} >"$here/figure-clip.txt"
+} >"$out/figure-clip.txt"
 
 {
     echo "\$ gradsum train --model \"\$(cat lessons/19-gpt/small.txt)\" --data jargon --devices cpu,cpu --threads 1 \\"
     echo "      --batch 12 --steps 1500 --optimizer adamw --lr 3e-3 --clip 1 --save small.safetensors"
     small --devices cpu,cpu --batch 12 --steps 1500 --optimizer adamw --lr 3e-3 --clip 1 \
-        --save "$made/small.safetensors" | grep '^done' | sed 's/, [0-9,]* tokens.*//'
+        --save "$work/small.safetensors" | grep '^done' | sed 's/, [0-9,]* tokens.*//'
     echo "\$ gradsum eval --load small.safetensors --data jargon"
-    "$gradsum" eval --load "$made/small.safetensors" --data jargon | sed 's/, 1 worker.*//'
+    "$gradsum" eval --load "$work/small.safetensors" --data jargon | sed 's/, 1 worker.*//'
     echo "\$ gradsum generate --load small.safetensors --prompt \"The hacker \" --length 300 --temperature 0.7"
-    "$gradsum" generate --load "$made/small.safetensors" --prompt "The hacker " --length 300 \
+    "$gradsum" generate --load "$work/small.safetensors" --prompt "The hacker " --length 300 \
         --temperature 0.7 2>/dev/null
     echo
-} >"$here/figure-text.txt"
+} >"$out/figure-text.txt"
 
 {
     echo "# the same model, --lr 0: the norm of the gradient, mean of 20 steps, by the windows that it is the mean of"
     for batch in 1 8 64; do
-        "$gradsum" train --load "$made/small.safetensors" --data jargon --threads 1 --lr 0 --steps 20 --batch $batch \
+        "$gradsum" train --load "$work/small.safetensors" --data jargon --threads 1 --lr 0 --steps 20 --batch $batch \
             --clip 1 --json | sed -n 's/.*"event":"epoch".*"gradient_norm":\([0-9.]*\).*/\1/p' |
             awk -v b=$batch '{ printf "%3d window%s   %.2f\n", b, (b > 1 ? "s" : " "), $1 }'
     done

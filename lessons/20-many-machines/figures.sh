@@ -1,13 +1,8 @@
 #!/bin/sh
 # figures.sh [meet] [schemes] [cost] [curves]: makes all figures of this folder again, in a minute or two, or the named
-# ones. $GRADSUM: the program, if it is not build/gradsum. The scheme "hierarchical" is the solution's if there is one,
-# otherwise your lab.c's; LAB=FILE: that file's.
-cd "$(dirname "$0")/../.." || exit 1
-gradsum=${GRADSUM:-build/gradsum} here=lessons/20-many-machines
-work=$(mktemp -d) || exit 1
-trap 'rm -rf "$work"' EXIT
-words=$*
-wanted() { [ -z "$words" ] || echo " $words " | grep -q " $1 "; }
+# ones. The scheme "hierarchical" is the solution's if there is one, otherwise your lab.c's; LAB=FILE: that file's.
+# shellcheck disable=SC2086
+. "$(dirname "$0")/../figures.sh"
 export GRADSUM_SECRET=a-secret-of-lesson-20
 
 # 1. one machine plays two: they meet, and a third never comes
@@ -16,21 +11,15 @@ wanted meet && {
     meet="--nodes 2 --meet tcp://127.0.0.1:29420"
     echo "# GRADSUM_MACHINE=berta gradsum launch $meet --node-rank 1 -n 2 -- $train &"
     echo "# GRADSUM_MACHINE=anna gradsum launch $meet --node-rank 0 -n 2 -- $train"
-    # shellcheck disable=SC2086
     GRADSUM_MACHINE=berta $gradsum launch $meet --node-rank 1 -n 2 -- $train > "$work/berta" 2>&1 &
-    # shellcheck disable=SC2086
     GRADSUM_MACHINE=anna $gradsum launch $meet --node-rank 0 -n 2 -- $train > "$work/anna" 2>&1 || exit 1
     wait
     grep -h -e '^gradsum' -e '^workers' -e '^weights' "$work/anna"
     echo "# gradsum $train"
-    # shellcheck disable=SC2086
     $gradsum $train | grep '^weights'
     for seed in 2 3 4 5; do
-        # shellcheck disable=SC2086
         one=$($gradsum $train --seed $seed | sed -n 's/^weights *sha256 \(.\{12\}\).*/\1/p')
-        # shellcheck disable=SC2086
         GRADSUM_MACHINE=berta $gradsum launch $meet --node-rank 1 -n 2 -- $train --seed $seed > /dev/null 2>&1 &
-        # shellcheck disable=SC2086
         two=$(GRADSUM_MACHINE=anna $gradsum launch $meet --node-rank 0 -n 2 -- $train --seed $seed 2>&1 |
             sed -n 's/^weights *sha256 \(.\{12\}\).*/\1/p')
         wait
@@ -56,7 +45,6 @@ wanted schemes && {
         for scheme in ps tree recursive_doubling ring halving_doubling hierarchical; do
             [ $n$scheme = 4096ring ] && continue # two minutes
             for latency in 5us 100us; do
-                # shellcheck disable=SC2086
                 build/lessons/20/gradsum simulate --workers $n --hosts $((n / 8)) --link $latency,12.5GB/s $link \
                     --sync $scheme --json | grep -o '"\(communication\|sent_between\)":[0-9.e+]*' | cut -d: -f2
             done | tr '\n' ' ' | awk -v n=$n -v s=$scheme '{ printf "%6d %-20s %12.1f %12.1f %15.1f\n",
@@ -78,7 +66,6 @@ wanted cost && {
     echo "#     --sync halving_doubling --curve, and 90 epochs of 1,281,167 samples; a worker costs 1 an hour"
     echo "#                          every batch is as good       critical batch of 16,384"
     echo "# workers   batch  step, ms     hours      money           hours      money"
-    # shellcheck disable=SC2086
     $gradsum simulate --workers 4096 --hosts 512 --link 5us,12.5GB/s $link --sync halving_doubling --curve --json |
         sed 's/.*"curve"://' | sed 's/{"workers"/\n&/g' |
         sed -n 's/^{"workers":\([0-9]*\),.*"step":\([0-9.e+-]*\),.*/\1 \2/p' |

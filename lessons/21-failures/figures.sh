@@ -1,12 +1,7 @@
 #!/bin/sh
 # figures.sh [bits] [damage] [detector] [hosts] [interval] [curves]: makes all figures of this folder again, in about
-# two minutes, or the named ones. $GRADSUM: the program, if it is not build/gradsum.
-cd "$(dirname "$0")/../.." || exit 1
-gradsum=${GRADSUM:-build/gradsum} here=lessons/21-failures
-work=$(mktemp -d) || exit 1
-trap 'rm -rf "$work"' EXIT
-words=$*
-wanted() { [ -z "$words" ] || echo " $words " | grep -q " $1 "; }
+# two minutes, or the named ones.
+. "$(dirname "$0")/../figures.sh"
 train="train --model mlp --threads 1 --exact --epochs 1"
 weights() { sed -n 's/^weights *sha256 \(.\{12\}\).*/\1/p' "$work/run"; }
 told() { grep -o "$1" "$work/run" | tr '\n' ',' | sed 's/,$//; s/,/, /g'; }
