@@ -166,7 +166,10 @@ static bool look_for_leaks(void) {
 /* ---- the check ---- */
 
 static void *check(void *nothing) {
+    const char *unit;
     verdict.passed = task->check() == GS_OK;
+    verdict.measured = (double)lab_measured(&unit);
+    snprintf(verdict.unit, sizeof verdict.unit, "%s", unit);
     if (!verdict.passed) {
         snprintf(verdict.message, sizeof verdict.message, "%s", gs_message());
         snprintf(verdict.hint, sizeof verdict.hint, "%s", lab_hint_of_failure());

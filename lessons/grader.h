@@ -30,6 +30,8 @@ typedef struct lab_outcome {
     int points;
     char note[LAB_TEXT]; /* why points are missing; "" if none are */
     char hint[LAB_HINT]; /* where to look, or "" */
+    double measured;     /* as in verdict.h */
+    char unit[32];
 } lab_outcome;
 
 typedef struct lab_grade {

@@ -64,6 +64,11 @@ size_t lab_pick(unsigned row, size_t i, size_t below);
 void lab_hint(const char *);
 const char *lab_hint_of_failure(void); /* the last hint, or "" */
 
+/* Adds to what this task's answer needed in all of its cases, for the board (grade/board.c): less is better. Only for
+ * an amount in which right answers may differ. Any thread may call it. */
+void lab_measure(const char *unit, size_t amount);
+size_t lab_measured(const char **unit); /* the sum; unit "": nothing was measured */
+
 #define LAB_CHECK_HINT(condition, hint, ...)                                                                 \
     do {                                                                                                     \
         if (!(condition)) {                                                                                  \

@@ -299,6 +299,19 @@ const char *lab_hint_of_failure(void) {
     return hint;
 }
 
+static _Atomic(const char *) unit_measured = "";
+static _Atomic size_t measured;
+
+void lab_measure(const char *unit, size_t amount) {
+    unit_measured = unit;
+    measured += amount;
+}
+
+size_t lab_measured(const char **unit) {
+    *unit = unit_measured;
+    return measured;
+}
+
 void lab_append(char *text, size_t size, const char *format, ...) {
     const size_t used = strlen(text);
     va_list arguments;

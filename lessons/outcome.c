@@ -167,5 +167,7 @@ void lab_judge(const lab_grading *g, const lab_task *task, const lab_job *job, c
         /* the result is right, but memory was leaked */
     } else {
         o->points = task->points;
+        o->measured = v->measured;
+        memcpy(o->unit, v->unit, sizeof o->unit);
     }
 }

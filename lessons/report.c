@@ -71,6 +71,10 @@ void lab_print_json(const lab_grading *g, const lab_grade *grade) {
         cJSON_AddNumberToObject(t, "points", grade->outcome[i].points);
         cJSON_AddNumberToObject(t, "of", lab_tasks[i].points);
         cJSON_AddStringToObject(t, "note", *grade->problem ? grade->problem : grade->outcome[i].note);
+        if (*grade->outcome[i].unit) {
+            cJSON_AddStringToObject(t, "unit", grade->outcome[i].unit);
+            cJSON_AddNumberToObject(t, "measured", grade->outcome[i].measured);
+        }
         cJSON_AddItemToArray(tasks, t);
     }
     char *text = gs_json_to_text(o, false);

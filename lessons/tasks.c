@@ -123,6 +123,8 @@ static void judge_simulated(const lab_task *task, const lab_job *job, const char
     bool told = job->has_verdict && !job->verdict.ended;
     bool passed = told && job->verdict.passed && !*job->verdict.blank;
     bool found = read_finding(log, finding, sizeof finding);
+    o->measured = job->verdict.measured; /* only the simulator counts loads */
+    memcpy(o->unit, job->verdict.unit, sizeof o->unit);
     if (passed && !found) return;
     const char *what = found                      ? finding
                        : job->end == LAB_TOO_LONG ? "it does not end"

@@ -20,4 +20,6 @@ typedef struct lab_verdict {
     char message[LAB_MESSAGE]; /* the check's message, or why the hand-in was stopped */
     char called[200];          /* the arguments of the call that did not return, or "" */
     char hint[LAB_HINT];       /* the check's own hint, which replaces its task's, or "" */
+    double measured;           /* what a right answer needed (lab_measure); unit "": not measured */
+    char unit[32];
 } lab_verdict;

@@ -117,6 +117,7 @@ static gs_status check_loads(int rung) {
     lab_loads l = {0};
     GS_TRY(check_sizes(rung, s, &l));
     const size_t got = l.global + (t->global_only ? 0 : l.local);
+    lab_measure(t->global_only ? "loads from global memory" : "loads", got);
     LAB_CHECK(got <= wanted + wanted / 4,
               "%s: m %zu, n %zu, k %zu: %zu loads from %s for %zu products, wanted %zu for every %zu: %zu, "
               "or up to a quarter more",

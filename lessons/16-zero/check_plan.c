@@ -105,6 +105,7 @@ static gs_status check_units(int units, double gather, double takes) {
     LAB_CHECK(p.count <= p.room, "units = %d: %zu lines are too many", units, p.count);
     execution x = {.p = &p, .units = units};
     GS_TRY(execute(&x, gather, takes));
+    lab_measure("gathers", (size_t)x.gathers);
     /* With two windows the unit before the last need not be dropped after forward either: one gather fewer. */
     LAB_CHECK(x.gathers <= 2 * units - 1,
               "units = %d: %s: %d gathers; wanted at most %d: two for each unit, one for the last", units,

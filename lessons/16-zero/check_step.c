@@ -82,6 +82,7 @@ static gs_status run_rank(gs_comm *c, void *context) {
         GS_TRY(compare(k, c, s + 1, weights, velocity));
         const double most = 2.0 * 4 * (double)k->count * (k->ranks - 1) / k->ranks;
         const double sent = lab_calls_of(c).ring;
+        lab_measure("bytes sent", (size_t)(sent + .5));
         LAB_CHECK_HINT(
             sent <= most + 1e-6, "which part of the sum does each rank need? And of the new weights?",
             "%d rank%s, %zu weight%s: a step sends %.0f bytes; wanted at most the %.0f of an all-reduce",

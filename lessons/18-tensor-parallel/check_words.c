@@ -80,6 +80,7 @@ static gs_status run_words(gs_comm *c, void *context) {
     const lab_words w = {k->n, mine.count, mine.first, x, label};
     GS_TRY(lab_words_loss(c, &w, p, loss, room));
     const lab_calls made = lab_calls_of(c);
+    lab_measure("bytes summed", made.bytes);
     lab_words_dx(&w, p, dx);
     for (size_t i = 0; i < k->n; i++)
         GS_TRY(check_token(k, &w, i, p + i * mine.count, loss[i], dx + i * mine.count));

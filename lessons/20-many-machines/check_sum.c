@@ -59,6 +59,7 @@ static gs_status check_traffic(gs_comm *c, const sum_case *k, size_t rounds, siz
     GS_TRY(gs_comm_all_reduce(c, of_host, (size_t)k->hosts, GS_F32, GS_SUM));
     for (int h = 1; h < k->hosts; h++)
         if (of_host[h] > of_host[worst]) worst = h;
+    if (c->rank == 0) lab_measure("floats sent by the busiest host", (size_t)of_host[worst]);
     LAB_CHECK_HINT(messages <= rounds, "gs_sync_round begins a round; the group functions call it.",
                    "%s: a rank sends at most one message in a round, but sent %zu in %zu round%s", text,
                    messages, rounds, gs_s((unsigned)rounds));

@@ -4,6 +4,7 @@
  * marks.
  */
 #include "cli/cli.h"
+#include "lessons/grade/board.h"
 #include "lessons/grade/output.h"
 #include "core/text.h"
 #include "lessons/grade/graders.h"
@@ -18,7 +19,7 @@
 
 typedef struct wishes {
     const char *labs, *format, *out; /* option values; NULL: not given */
-    bool json, trust;
+    bool json, trust, board;
     uint64_t seed; /* for the cases; 0: draw a random seed */
 } wishes;
 
@@ -133,18 +134,24 @@ static gs_status student_marks(gs_graders *g, const gs_hand_ins *all, int *next,
 
 /* ---- all students ---- */
 
-static gs_status grade_students(gs_graders *g, const gs_hand_ins *all, bool others, gs_marks_output *o) {
+static gs_status grade_students(gs_graders *g, const gs_hand_ins *all, const wishes *w, gs_marks_output *o) {
     gs_activity work = {0};
+    gs_board board = {0};
     gs_show_activity(NULL, 0, "building the graders, which takes about a minute the first time");
     GS_TRY(gs_graders_build(g));
     for (int i = 0; i < all->count;) {
         cJSON *marks = NULL;
-        gs_status status = student_marks(g, all, &i, &o->labs, others, &work, &marks);
+        gs_status status = student_marks(g, all, &i, &o->labs, !w->labs, &work, &marks);
         gs_show_activity(NULL, 0, NULL);
         if (status == GS_OK) status = gs_marks_output_student(o, marks);
+        if (w->board) gs_board_add(&board, marks);
         cJSON_Delete(marks);
-        if (status != GS_OK) return status;
+        if (status != GS_OK) {
+            cJSON_Delete(board.places);
+            return status;
+        }
     }
+    if (w->board) gs_board_print(&board, stderr);
     return GS_OK;
 }
 
@@ -172,7 +179,7 @@ static gs_status grade(gs_graders *g, const wishes *w, const gs_hand_ins *all) {
     choose_seed(g, w->seed);
     gs_labs labs = labs_for_all(w->labs ? &asked : NULL, &g->known, all);
     gs_status status = gs_marks_output_open(&o, format, w->out, &labs, all->students);
-    if (status == GS_OK) status = grade_students(g, all, !w->labs, &o);
+    if (status == GS_OK) status = grade_students(g, all, w, &o);
     return gs_marks_output_close(&o, status);
 }
 
@@ -191,6 +198,8 @@ int gs_cmd_grade(int argc, char **argv) {
         {"json", GS_OPTION_FLAG, &w.json, 0, 0, NULL, "the same as --format json"},
         {"seed", GS_OPTION_COUNT, &w.seed, 1, 1e18, "N",
          "draw the cases from it (default: a new one each time)"},
+        {"board", GS_OPTION_FLAG, &w.board, 0, 0, NULL,
+         "rank right answers by what they need, see TEACHING.md"},
         {"trust", GS_OPTION_FLAG, &w.trust, 0, 0, NULL, "grade without a sandbox, with your rights"},
         {"out", GS_OPTION_TEXT, &w.out, 0, 0, "PATH", "write to this file or folder, not to standard output"},
         {0},

@@ -166,6 +166,33 @@ check_gradescope_alone() {
     [ $? = 1 ] && grep -q "cannot write into the folder" "$work/no" || { cat "$work/no"; fail "gradescope: -o FILE"; }
 }
 
+# The board of lab 16: cleo keeps two units and gathers less, so she is first in 16.4, and its points are the same for
+# all. Ben has handed in the unwritten lab, and eve nothing: they have no place.
+check_board() {
+    for student in ada ben cleo dan; do
+        mkdir -p "$work/board/$student/16" && cp lessons/16-zero/solution.c "$work/board/$student/16/lab.c"
+    done
+    cp lessons/16-zero/lab.c "$work/board/ben/16/lab.c" && hand_in board/eve notes.txt "my dog ate it"
+    sed -i 's/if (u + 1 < units) then(p, DROP/if (u + 2 < units) then(p, DROP/
+            s/if (u > 0) then(p, GATHER/if (u > 0 \&\& u < units - 1) then(p, GATHER/' "$work/board/cleo/16/lab.c"
+    "$build/gradsum" grade "$work/board" --board --seed 1 -o "$work/points.csv" 2>"$work/log" ||
+        { cat "$work/log"; fail "gradsum grade --board"; }
+    [ "$(grep -c ',10,10,' "$work/points.csv")" = 3 ] || { cat "$work/points.csv"; fail "--board: the points"; }
+    sed -n '/^board:/,$p' "$work/log" | sed 's/  *[0-9,]*$//' >"$work/shown"
+    diff - "$work/shown" <<'END' || fail "gradsum grade --board"
+board: 16.2 a step of stage 1: bytes sent
+   1  ada
+   1  cleo
+   1  dan
+
+board: 16.4 stage 3: gather ahead, drop, gather again: gathers
+   1  cleo
+   2  ada
+   2  dan
+END
+    "$build/gradsum" grade "$work/board" --labs 16 2>&1 | grep '^board' && fail "a board without --board"
+}
+
 # A signal ends grading at once, even while an endless hand-in runs. The loop waits until that hand-in's folder exists.
 check_stopped() {
     mkdir -p "$work/stopped/mia/07"
@@ -190,6 +217,7 @@ check_nothing_handed_in
 check_formats
 check_names_and_kinds
 check_gradescope_alone
+check_board
 # Parts that run in parallel use separate folders in test/.
 [ -z "$(find "$build/lessons" -path "$build/lessons/test" -prune -o -name 'hand-in-*' -print)" ] ||
     fail "gradsum grade leaves folders behind"
