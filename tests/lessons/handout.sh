@@ -67,7 +67,7 @@ find . -name '*.md' ! -path './.github/*' ! -path './lessons/sealed/*' ! -path '
         sed "s|\`$path\` (not in this copy)||g" "$page" | grep -F "\`$path\`" | sed "s|^|$page: |"
     done
     grep -n '^## For teachers' "$page" | sed "s|^|$page: |"
-    grep -o '^    less [a-z][^ ]*' "$page" | while read -r _ path; do
+    grep -o '^    less [a-z][^ ]*' "$page" | grep -v ' build/' | while read -r _ path; do
         [ -e "$path" ] || [ ! -e "$tree/$path" ] || echo "$page: less $path"
     done
 done >"$work/found"
