@@ -2,8 +2,6 @@
 
 #include <dirent.h>
 #include <errno.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 #include <sys/stat.h>
@@ -268,7 +266,6 @@ typedef struct tools {
     gs_picture_reader *reader;
     gs_resizer resizer;
     unsigned char *picture; /* a sample before --augment changes it */
-    struct tools *next;     /* in the list of spare tools */
 } tools;
 
 /* A request for samples in progress. */
@@ -278,40 +275,13 @@ typedef struct reading {
     const gs_sample_request *wanted;
     unsigned char *inputs;
     int32_t *targets;
-    size_t begun; /* samples taken by a thread */
-    int at_work;  /* helpers working on it */
+    pthread_mutex_t lock; /* guards the members below */
+    size_t begun;         /* samples taken by a thread */
     gs_error error;
     size_t failed_at;
-    struct reading *next; /* in the list of readings */
 } reading;
 
-/* Helper threads. The thread that requests samples decodes too, so with --loaders N there are N - 1 helpers. Several
- * threads may request samples at once; helpers join any request that has samples left. */
-typedef struct gs_folder_threads {
-    int helpers;
-    pthread_t *thread;
-    pthread_mutex_t lock; /* guards the members below, and the readings */
-    pthread_cond_t wanted, done;
-    reading *readings;
-    tools *spare;
-    bool quit;
-} threads;
-
 /* ---- one file: read, decoded, cropped and resized to a sample ---- */
-
-static void free_tools(tools *t) {
-    gs_picture_reader_free(t->reader);
-    gs_resizer_free(&t->resizer);
-    free(t->picture);
-    free(t);
-}
-
-static gs_status create_tools(tools **out) {
-    GS_TRY(GS_NEW(*out, 1, "a loader"));
-    const gs_status status = gs_picture_reader_create(&(*out)->reader);
-    if (status != GS_OK) free_tools(*out);
-    return status;
-}
 
 /* Messages omit the file's name, because decode_file prepends it. */
 static gs_status read_file(const char *path, char **file, size_t *bytes) {
@@ -420,100 +390,53 @@ static void note_failure(reading *r, size_t i, gs_status status) {
     gs_error_keep(&r->error, status);
 }
 
-/* Decode samples until none is left. Called with the lock held, which it releases while decoding. */
-static void take_part(threads *all, reading *r) {
-    tools *mine = all->spare;
-    if (mine) all->spare = mine->next;
-    const gs_status made = mine ? GS_OK : create_tools(&mine);
-    note_failure(r, r->begun, made);
-    if (made != GS_OK) return;
+/* Decode samples until none is left. */
+static void *take_part(void *argument) {
+    reading *r = argument;
+    tools mine = {.picture = NULL};
+    gs_status status = gs_picture_reader_create(&mine.reader);
+    pthread_mutex_lock(&r->lock);
+    note_failure(r, r->begun, status);
     while (r->begun < r->wanted->n && r->error.status == GS_OK) {
         const size_t i = r->begun++;
-        pthread_mutex_unlock(&all->lock);
-        const gs_status status = read_sample(r, mine, i);
-        pthread_mutex_lock(&all->lock);
+        pthread_mutex_unlock(&r->lock);
+        status = read_sample(r, &mine, i);
+        pthread_mutex_lock(&r->lock);
         note_failure(r, i, status);
     }
-    mine->next = all->spare;
-    all->spare = mine;
-}
-
-static reading *reading_with_work(const threads *all) {
-    reading *r = all->readings;
-    while (r && (r->begun == r->wanted->n || r->error.status != GS_OK)) r = r->next;
-    return r;
-}
-
-static void *helper_main(void *argument) {
-    threads *all = argument;
-    pthread_mutex_lock(&all->lock);
-    while (!all->quit) {
-        reading *r = reading_with_work(all);
-        if (!r) {
-            pthread_cond_wait(&all->wanted, &all->lock);
-            continue;
-        }
-        r->at_work++;
-        take_part(all, r);
-        if (--r->at_work == 0) pthread_cond_broadcast(&all->done);
-    }
-    pthread_mutex_unlock(&all->lock);
+    pthread_mutex_unlock(&r->lock);
+    gs_picture_reader_free(mine.reader);
+    gs_resizer_free(&mine.resizer);
+    free(mine.picture);
     return NULL;
 }
 
 gs_status gs_folder_set_read(gs_folder_set *f, const gs_dataset *set, const gs_sample_request *w,
                              unsigned char *inputs, int32_t *targets) {
-    threads *all = f->threads;
-    reading r = {.f = f, .set = set, .wanted = w, .inputs = inputs, .targets = targets}, **at;
+    reading r = {.f = f, .set = set, .wanted = w, .inputs = inputs, .targets = targets};
+    pthread_t helper[GS_FOLDER_LOADERS];
+    int helpers = 0;
     for (size_t k = 0; !inputs && targets && k < w->n; k++)
         targets[k] = f->list.files[gs_sample_request_at(w, k)].label;
     if (!inputs || w->n == 0) return GS_OK;
-    pthread_mutex_lock(&all->lock);
-    r.next = all->readings;
-    all->readings = &r; // cppcheck-suppress autoVariables ; removed below
-    if (all->helpers > 0 && w->n > 1) pthread_cond_broadcast(&all->wanted);
-    take_part(all, &r);
-    while (r.at_work > 0) pthread_cond_wait(&all->done, &all->lock);
-    for (at = &all->readings; *at != &r;) at = &(*at)->next;
-    *at = r.next;
-    pthread_mutex_unlock(&all->lock);
+    pthread_mutex_init(&r.lock, NULL);
+    for (; helpers < GS_FOLDER_LOADERS && (size_t)helpers + 1 < w->n; helpers++)
+        if (__atomic_add_fetch(&f->helpers, 1, __ATOMIC_RELAXED) >= f->loaders ||
+            gs_thread_start(&helper[helpers], take_part, &r) != 0) {
+            __atomic_sub_fetch(&f->helpers, 1, __ATOMIC_RELAXED);
+            break;
+        }
+    take_part(&r);
+    for (int i = 0; i < helpers; i++) pthread_join(helper[i], NULL);
+    __atomic_sub_fetch(&f->helpers, helpers, __ATOMIC_RELAXED);
+    pthread_mutex_destroy(&r.lock);
     return gs_error_again(&r.error);
 }
 
 /* ---- create, free ---- */
 
-static gs_status start_threads(threads *all, int count) {
-    pthread_mutex_init(&all->lock, NULL);
-    pthread_cond_init(&all->wanted, NULL);
-    pthread_cond_init(&all->done, NULL);
-    GS_TRY(GS_NEW(all->thread, count, "%d loaders", count));
-    for (; all->helpers + 1 < count; all->helpers++)
-        if (gs_thread_start(&all->thread[all->helpers], helper_main, all) != 0)
-            return gs_fail(GS_E_MEMORY, "cannot start thread %d of --loaders", all->helpers + 2);
-    return GS_OK;
-}
-
-static void end_threads(threads *all) {
-    if (!all) return;
-    pthread_mutex_lock(&all->lock);
-    all->quit = true;
-    pthread_cond_broadcast(&all->wanted);
-    pthread_mutex_unlock(&all->lock);
-    for (int i = 0; i < all->helpers; i++) pthread_join(all->thread[i], NULL);
-    for (tools *t = all->spare, *next; t; t = next) {
-        next = t->next;
-        free_tools(t);
-    }
-    pthread_mutex_destroy(&all->lock);
-    pthread_cond_destroy(&all->wanted);
-    pthread_cond_destroy(&all->done);
-    free(all->thread);
-    free(all);
-}
-
 void gs_folder_set_free(gs_folder_set *f) {
     if (!f) return;
-    end_threads(f->threads);
     gs_folder_list_free(&f->list);
     free(f->is_broken);
     free(f);
@@ -569,7 +492,6 @@ gs_status gs_folder_set_load(const char *where, gs_split split, const gs_folder_
     f->list.classes = (gs_class_names){0};
     d->shape = (gs_shape){3, f->size, f->size, 0};
     snprintf(d->kind, sizeof d->kind, "pictures in %d folders", d->classes);
-    GS_TRY(GS_NEW(f->threads, 1, "%d loaders", o->loaders));
-    GS_TRY(start_threads(f->threads, o->loaders));
+    f->loaders = o->loaders;
     return split == GS_TRAIN ? measure_scaling(f, d) : GS_OK;
 }

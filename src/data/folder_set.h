@@ -1,5 +1,5 @@
 /* An image folder as a data set: only the file names are in memory. Pictures are decoded on demand (io/picture.h), by
- * the requesting thread and the threads of --loaders. A sample, of shape (3, size, size), is the middle of a picture
+ * the requesting thread and up to --loaders - 1 helpers. A sample, of shape (3, size, size), is the middle of a picture
  * or, with --augment resized_crop, a random part of it (view.h).
  *
  * A run needs the channels' mean and standard deviation before its first step. So that a million files take no longer
@@ -15,6 +15,7 @@ enum {
     GS_FOLDER_SIZE = 224,    /* the default size, ... */
     GS_FOLDER_MOST = 4096,   /* ... and the largest */
     GS_FOLDER_DRAWN = 1000,  /* pictures measured for mean and standard deviation */
+    GS_FOLDER_LOADERS = 256, /* maximum threads of --loaders */
     GS_FOLDER_FILE = 1 << 28 /* maximum bytes of a file */
 };
 
@@ -81,7 +82,7 @@ typedef struct gs_folder_set {
     uint32_t checksum;        /* covers size, names and labels, which must agree on all ranks */
     unsigned char *is_broken; /* with skip_broken: flags of files that could not be decoded; else NULL */
     int size;
-    struct gs_folder_threads *threads;
+    int loaders, helpers; /* maximum threads that decode, and how many help a requesting thread now */
 } gs_folder_set;
 
 /* Load one split. GS_E_USAGE: an option out of range. Other errors as in gs_folder_list_read; loading a training set
