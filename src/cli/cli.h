@@ -10,7 +10,6 @@
 #include "core/version.h"
 #include "comm/create.h"
 #include "io/file.h"
-#include "model/safetensors.h"
 #include "persist/state_file.h"
 #include "predict/memory.h"
 #include "train/strategy.h"

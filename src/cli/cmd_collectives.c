@@ -10,7 +10,6 @@
 #include "core/usable.h"
 #include "io/json.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>

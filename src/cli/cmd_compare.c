@@ -1,10 +1,7 @@
 #include "cli/cli.h"
 #include "io/json.h"
 
-#include <cjson/cJSON.h>
-#include <inttypes.h>
 #include <math.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 

@@ -1,7 +1,6 @@
 #include "cli/cli.h"
 #include "io/json.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 
 static void print_json(const gs_device_info *d) {

@@ -5,15 +5,12 @@
 #include "comm/rendezvous/route.h"
 #include "comm/rendezvous/store.h"
 #include "comm/probe/probe.h"
-#include "core/text.h"
 #include "core/usable.h"
 #include "io/json.h"
 
 #include <cblas.h>
 #include <stdarg.h>
-#include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include <sys/utsname.h>
 #include <unistd.h>
 

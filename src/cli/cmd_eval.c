@@ -1,6 +1,5 @@
 #include "cli/cli.h"
 #include "cli/launch/shared.h"
-#include "core/text.h"
 #include "data/text_set.h"
 #include "io/json.h"
 #include "page/page.h"
@@ -8,9 +7,7 @@
 
 #include <math.h>
 #include <nettle/base64.h>
-#include <stdio.h>
 #include <stdlib.h>
-#include <cjson/cJSON.h>
 
 /* For text, print the loss per token in nats and bits, and the perplexity (the number of equally likely choices). */
 static void print_text(const gs_settings *s, const gs_result *r) {

@@ -1,9 +1,7 @@
 #include "cli/cli.h"
-#include "core/text.h"
 #include "explain/explain.h"
 
 #include <inttypes.h>
-#include <stdio.h>
 #include <string.h>
 
 static void print_difference(const gs_digests *a, const gs_difference *d) {

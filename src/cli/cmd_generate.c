@@ -1,6 +1,5 @@
 #include "cli/cli.h"
 #include "core/clock.h"
-#include "core/text.h"
 #include "data/text_set.h"
 #include "io/json.h"
 #include "layer/layer.h"
@@ -9,7 +8,6 @@
 
 #include <math.h>
 #include <signal.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>

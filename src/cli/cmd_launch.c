@@ -3,11 +3,8 @@
 #include "comm/rendezvous/route.h"
 #include "comm/rendezvous/store.h"
 #include "core/usable.h"
-#include "core/text.h"
 
-#include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
 static const gs_help help = {

@@ -1,13 +1,11 @@
 /* gradsum layout: the ways to divide a run among N workers, and the cost of each. */
 #include "cli/cli.h"
-#include "core/text.h"
 #include "io/json.h"
 #include "model/model_text.h"
 #include "predict/layout_plan.h"
 #include "train/settings.h"
 
 #include <math.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 

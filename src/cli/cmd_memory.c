@@ -2,8 +2,6 @@
 #include "io/json.h"
 #include "parallel/cut.h"
 
-#include <stdio.h>
-#include <string.h>
 
 static const double MB = 1e6;
 

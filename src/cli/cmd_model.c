@@ -1,9 +1,7 @@
 #include "cli/cli.h"
-#include "core/text.h"
 #include "layer/layer.h"
 #include "model/model_text.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 

@@ -1,8 +1,6 @@
 #include "cli/cli.h"
-#include "core/text.h"
 #include "io/npy.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 
 /* Print the class of each column, unless there are many classes. */

@@ -2,7 +2,6 @@
 #include "page/report.h"
 
 #include <cjson/cJSON.h>
-#include <stdio.h>
 #include <string.h>
 
 static void cut_slashes(char *folder) {

@@ -7,10 +7,7 @@
 #include "predict/failures.h"
 #include "predict/simulate.h"
 
-#include <cjson/cJSON.h>
 #include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 enum { CURVE = 40 /* maximum number of points */ };

@@ -1,8 +1,6 @@
-#include "cli/cli.h"
 #include "cli/step/step.h"
 #include "core/text.h"
 
-#include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 

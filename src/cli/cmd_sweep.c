@@ -1,5 +1,4 @@
 #include "cli/cli.h"
-#include "core/text.h"
 #include "core/units.h"
 #include "io/json.h"
 #include "page/report.h"
@@ -7,8 +6,6 @@
 
 #include <inttypes.h>
 #include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
 
 /* ---- JSON: one object per line ---- */
 

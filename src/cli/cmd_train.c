@@ -5,7 +5,6 @@
 #include "train/settings.h"
 
 #include <signal.h>
-#include <stdio.h>
 #include <string.h>
 
 /* The state of --log; only rank 0 writes the log. */

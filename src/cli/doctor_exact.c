@@ -1,8 +1,6 @@
 /* `gradsum doctor --exact`: short runs whose weights have the same SHA-256 on every machine and device. */
 #include "cli/cli.h"
 
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 

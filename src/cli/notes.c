@@ -2,10 +2,8 @@
 #include "cli/cli.h"
 
 #include <stdarg.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include "core/text.h"
 #include "data/text_set.h"
 #include "layer/layer.h"
 #include "model/model_text.h"

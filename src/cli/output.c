@@ -1,14 +1,12 @@
 /* JSON output, the activity line, and the handling of signals and of a closed output. */
 #include "cli/cli.h"
 #include "core/clock.h"
-#include "core/text.h"
 #include "io/json.h"
 
 #include <errno.h>
 #include <math.h>
 #include <signal.h>
 #include <stdarg.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>

@@ -4,7 +4,6 @@
 #include "core/clock.h"
 #include "core/units.h"
 #include "core/memory.h"
-#include "core/text.h"
 #include "data/text_set.h"
 #include "io/json.h"
 #include "io/mapped.h"
@@ -12,13 +11,11 @@
 #include "model/model_text.h"
 #include "predict/layout_plan.h"
 #include "train/offload.h"
-#include "parallel/cut.h"
 #include "train/settings.h"
 #include "train/worker_report.h"
 
 #include <inttypes.h>
 #include <math.h>
-#include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 

@@ -1,7 +1,6 @@
 /* Wraps text into lines of at most 80 columns, and formats numbers for people. */
 #pragma once
 
-#include <stdbool.h>
 #include <stdio.h>
 
 #include "core/error.h"

@@ -14,7 +14,6 @@
  * number of workers. Whether a sample is flipped does not depend on the other changes. */
 #pragma once
 
-#include <stdbool.h>
 #include "data/dataset.h"
 
 /* If all are zero, nothing is changed. */

@@ -1,7 +1,5 @@
 #include "data/colour.h"
 
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include "core/philox.h"
 

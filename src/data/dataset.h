@@ -15,9 +15,6 @@
  */
 #pragma once
 
-#include <stdbool.h>
-#include <stdint.h>
-#include <stddef.h>
 #include "core/scaling.h"
 #include "data/vocabulary.h"
 #include "gradsum.h"

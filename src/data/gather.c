@@ -1,7 +1,6 @@
 /* Copies samples and their targets from a data set, for a batch. */
 #include <string.h>
 
-#include "data/augment.h"
 #include "data/folder_set.h"
 #include "data/text_set.h"
 

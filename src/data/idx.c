@@ -1,7 +1,5 @@
 #include "data/idx.h"
 
-#include <stdbool.h>
-#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 #include "core/text.h"

@@ -4,8 +4,6 @@
 #include "core/thread.h"
 #include "data/order.h"
 
-#include <pthread.h>
-#include <stdio.h>
 #include <stdlib.h>
 
 /* Slots form a ring: the loader fills slot `filled % slots`; the worker takes slot `taken % slots` and owns it until it

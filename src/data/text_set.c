@@ -1,6 +1,5 @@
 #include "data/text_set.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>

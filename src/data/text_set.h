@@ -18,7 +18,6 @@
 #pragma once
 
 #include "data/dataset.h"
-#include "data/vocabulary.h"
 
 enum {
     GS_CONTEXT = 64, /* default tokens per window */

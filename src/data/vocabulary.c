@@ -1,6 +1,5 @@
 #include "data/vocabulary.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include "core/text.h"

@@ -9,10 +9,6 @@
  * one. */
 #pragma once
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-#include "core/error.h"
 #include "data/bpe.h"
 
 typedef enum gs_tokens {

@@ -1,7 +1,6 @@
 /* Reads the records that the ranks of a run wrote with `train --digest` (train/digest/digest.h). */
 #pragma once
 
-#include "core/error.h"
 #include "train/digest/digest.h"
 
 typedef struct gs_digest_row {

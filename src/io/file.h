@@ -1,7 +1,6 @@
 /* Files: opened without blocking, written completely or not at all; and small helpers. */
 #pragma once
 
-#include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include "core/error.h"

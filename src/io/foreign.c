@@ -1,5 +1,4 @@
 /* Recognizes files whose format differs from what their names suggest. */
-#include <errno.h>
 #include <fcntl.h>
 #include <string.h>
 #include <strings.h>

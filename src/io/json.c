@@ -2,8 +2,6 @@
 
 #include <math.h>
 #include <pthread.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include "core/c_locale.h"
 #include "core/text.h"

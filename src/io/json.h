@@ -10,7 +10,6 @@
 #pragma once
 
 #include <cjson/cJSON.h>
-#include <stdbool.h>
 #include "core/error.h"
 
 typedef struct gs_json_field {

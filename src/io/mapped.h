@@ -4,7 +4,6 @@
  * before mapping, so a full disk is an error here, not a SIGBUS during a step. */
 #pragma once
 
-#include <stdbool.h>
 #include <stddef.h>
 #include "core/error.h"
 

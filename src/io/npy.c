@@ -1,9 +1,6 @@
 #include "io/npy.h"
 
 #include <inttypes.h>
-#include <stdbool.h>
-#include <stdint.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include "core/text.h"

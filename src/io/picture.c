@@ -2,8 +2,6 @@
 #include "io/picture.h"
 
 #include <setjmp.h>
-#include <stdint.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <jpeglib.h>

@@ -11,7 +11,6 @@
  * truncated JPEG would be grey. */
 #pragma once
 
-#include <stdbool.h>
 #include <stddef.h>
 #include "core/error.h"
 

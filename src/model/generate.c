@@ -1,8 +1,6 @@
 #include "model/generate.h"
 
-#include <math.h>
 #include <stdlib.h>
-#include <string.h>
 #include "core/functions.h"
 #include "core/philox.h"
 #include "layer/make.h"

@@ -1,9 +1,7 @@
 #include "model/safetensors.h"
 
-#include <cjson/cJSON.h>
 #include <errno.h>
 #include <inttypes.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include "core/nettle.h"

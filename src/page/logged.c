@@ -1,12 +1,10 @@
 #include "page/logged.h"
 #include "core/memory.h"
 
-#include <cjson/cJSON.h>
 #include <errno.h>
 #include <limits.h>
 #include <math.h>
 #include <stdarg.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include "core/text.h"

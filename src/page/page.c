@@ -1,8 +1,5 @@
 #include "page/page.h"
 
-#include <cjson/cJSON.h>
-#include <stdbool.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include "core/text.h"

@@ -5,8 +5,6 @@
 #include "page/page.h"
 
 #include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 /* One run's share of the page's limit of `all` points or events, kept between `least` and `most`. */

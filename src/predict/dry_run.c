@@ -2,14 +2,12 @@
  * step's items are recorded (dry_run.h). */
 #include "predict/dry_run.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "core/memory.h"
 #include "predict/memory.h"
 #include "train/evaluate.h"
-#include "train/hooks.h"
 #include "train/run.h"
 #include "train/settings.h"
 #include "train/strategy.h"

@@ -38,7 +38,6 @@
 
 #include "sync/sync.h"
 #include "predict/memory.h"
-#include "parallel/cut.h"
 #include "predict/times.h"
 
 /* What a worker of a run holds, not counting ZeRO. */

@@ -5,7 +5,6 @@
 #include <sys/mman.h>
 
 #include "core/memory.h"
-#include "core/shard.h"
 #include "sync/scheme.h"
 
 typedef struct gs_message_lists_entry {

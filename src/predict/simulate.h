@@ -26,7 +26,6 @@
 #include "comm/virtual/play.h"
 #include "parallel/layout.h"
 #include "predict/times.h"
-#include "train/train.h"
 
 enum { GS_SIMULATED_STEPS = 50, GS_SIMULATED_WORKERS = 65536 };
 

@@ -14,10 +14,7 @@
 #include "cli/launch/launch.h"
 #include "core/process.h"
 #include "core/clock.h"
-#include "core/text.h"
 
-#include <signal.h>
-#include <stdio.h>
 #include <string.h>
 #include <sys/wait.h>
 

@@ -10,17 +10,12 @@
  */
 #include "cli/cli.h"
 #include "cli/launch/launch.h"
-#include "comm/handshake.h"
 #include "comm/rendezvous/store.h"
 #include "core/clock.h"
-#include "core/text.h"
 
 #include <errno.h>
 #include <fcntl.h>
-#include <signal.h>
-#include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
 

@@ -5,20 +5,16 @@
  */
 #include "cli/launch/launch.h"
 #include "cli/cli.h"
-#include "comm/rendezvous/store.h"
 #include "comm/rendezvous/store_server.h"
 #include "core/process.h"
 #include "core/clock.h"
 #include "core/usable.h"
-#include "core/text.h"
 #include "persist/folder.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
 #include <poll.h>
-#include <signal.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <signal.h>
-#include <stdbool.h>
 #include <sys/types.h>
 
 #include "cli/launch/shared.h"

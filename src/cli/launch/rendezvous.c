@@ -4,13 +4,11 @@
 #include "cli/launch/launch.h"
 #include "comm/rendezvous/route.h"
 #include "comm/rendezvous/secret.h"
-#include "comm/rendezvous/store.h"
 #include "comm/rendezvous/store_server.h"
 
 #include <errno.h>
 #include <limits.h>
 #include <math.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>

@@ -1,13 +1,10 @@
 #include "cli/cli.h"
 #include "cli/launch/shared.h"
-#include "core/text.h"
 #include "data/csv_set.h"
 #include "data/npy_set.h"
 #include "train/settings.h"
 
 #include <ctype.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 /* ---- names ---- */

@@ -2,7 +2,6 @@
  * the options of train. The run takes a few steps and traces the last one (train/timeline.h), which is shown in 80
  * columns, as JSON, or as a page (src/page/layout.js).
  */
-#include "cli/cli.h"
 #include "cli/step/step.h"
 #include "core/text.h"
 #include "io/json.h"

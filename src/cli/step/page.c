@@ -14,14 +14,12 @@
 #include "comm/ranks.h"
 #include "core/memory.h"
 #include "core/text.h"
-#include "data/order.h"
 #include "io/json.h"
 #include "page/page.h"
 #include "train/run.h"
 #include "train/strategy.h"
 
 #include <math.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
