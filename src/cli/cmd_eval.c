@@ -41,7 +41,7 @@ static void print_images(const gs_result *r) {
     gs_print_items(0, text);
 }
 
-/* ---- the confusion matrix: a table if it fits the screen, else a line per class. Needs result->confusion ---- */
+/* ---- the confusion matrix: a line per label; all of it is in the JSON and on the page ---- */
 
 /* *samples: the number of samples with this label. Returns the share that was recognised; NaN without samples. */
 static double accuracy_of(const gs_result *r, int label, double *samples) {
@@ -51,14 +51,6 @@ static double accuracy_of(const gs_result *r, int label, double *samples) {
     return row[label] / *samples;
 }
 
-static void print_accuracy(const gs_result *r, int label) {
-    double samples, accuracy = accuracy_of(r, label, &samples);
-    if (samples > 0)
-        printf("%8.2f %%\n", 100 * accuracy);
-    else
-        printf("%10s\n", "-");
-}
-
 /* Counts one column per UTF-8 character. */
 static int columns_of(const char *text) {
     int columns = 0;
@@ -66,84 +58,28 @@ static int columns_of(const char *text) {
     return columns;
 }
 
-static int widest_name(const gs_result *r) {
+/* For each label that has samples, print its accuracy and its most common mistake. */
+static void print_confusion(const gs_result *r) {
+    static const char head[] = "label";
     char room[GS_CLASS_NAME];
-    int most = 0;
+    int width = sizeof head - 1;
     for (int k = 0; k < r->classes; k++) {
         const int columns = columns_of(gs_class_name(&r->names, k, room));
-        if (columns > most) most = columns;
+        if (columns > width) width = columns;
     }
-    return most;
-}
-
-/* Print a name left-aligned in `width` columns, or right-aligned in -width columns if `width` is negative. */
-static void print_name(const char *name, int width) {
-    const int fill = abs(width) - columns_of(name);
-    printf("%*s%s%*s", width < 0 && fill > 0 ? fill : 0, "", name, width > 0 && fill > 0 ? fill : 0, "");
-}
-
-/* The start of a row: "cow", or "2 cow" in a table, because the table's columns are numbered. */
-static void print_label(const gs_result *r, int label, bool in_table, int width) {
-    char name[GS_CLASS_NAME], row[GS_CLASS_NAME + 16];
-    gs_class_name(&r->names, label, name);
-    snprintf(row, sizeof row, "%*d %s", snprintf(NULL, 0, "%d", r->classes - 1), label, name);
-    print_name(in_table && r->names.count ? row : name, r->names.count ? width : -width);
-}
-
-/* first: the width of the label column; each: the width of a class column. */
-static void print_table(const gs_result *r, int first, int each) {
-    printf("\n%-*s   taken for\n%*s", first, "label", first, "");
-    for (int k = 0; k < r->classes; k++) printf("%*d", each, k);
-    printf("%10s\n", "accuracy");
+    printf("\n%-*s  samples  accuracy  most often taken for\n", width, head);
     for (int label = 0; label < r->classes; label++) {
-        print_label(r, label, true, first);
-        for (int k = 0; k < r->classes; k++) printf("%*.0f", each, r->confusion[label * r->classes + k]);
-        print_accuracy(r, label);
-    }
-}
-
-/* The class that samples of this label were most often mistaken for; -1: none was mistaken. */
-static int usual_mistake(const gs_result *r, int label) {
-    const double *row = r->confusion + (size_t)label * (size_t)r->classes;
-    int most = -1;
-    for (int k = 0; k < r->classes; k++)
-        if (k != label && row[k] > 0 && (most < 0 || row[k] > row[most])) most = k;
-    return most;
-}
-
-static void print_list(const gs_result *r, int first) {
-    char room[GS_CLASS_NAME];
-    printf("\n%-*s  samples  accuracy  most often taken for\n", first, "label");
-    for (int label = 0; label < r->classes; label++) {
+        const double *row = r->confusion + (size_t)label * (size_t)r->classes;
         double samples, accuracy = accuracy_of(r, label, &samples);
-        if (!(samples > 0)) continue;
-        int mistake = usual_mistake(r, label);
-        print_label(r, label, false, first);
-        printf(" %8.0f %7.2f %%", samples, 100 * accuracy);
-        if (mistake >= 0)
-            printf("  %s (%.0f)", gs_class_name(&r->names, mistake, room),
-                   r->confusion[label * r->classes + mistake]);
+        int mistake = -1;
+        if (samples == 0) continue;
+        for (int k = 0; k < r->classes; k++)
+            if (k != label && row[k] > 0 && (mistake < 0 || row[k] > row[mistake])) mistake = k;
+        const char *name = gs_class_name(&r->names, label, room);
+        printf("%s%*s %8.0f %7.2f %%", name, width - columns_of(name), "", samples, 100 * accuracy);
+        if (mistake >= 0) printf("  %s (%.0f)", gs_class_name(&r->names, mistake, room), row[mistake]);
         printf("\n");
     }
-}
-
-static int larger(int a, int b) {
-    return a > b ? a : b;
-}
-
-/* Print a row for each label: how many of its samples were taken for each class, and its accuracy. If that table is
- * wider than the screen, print a line for each label that has samples: its accuracy and its most common mistake. */
-static void print_confusion(const gs_result *r) {
-    enum { LABEL = 5, ACCURACY = 10 };
-    double most = 0;
-    for (int i = 0; i < r->classes * r->classes; i++) most = fmax(most, r->confusion[i]);
-    const int number = snprintf(NULL, 0, "%d", r->classes) + 1, name = widest_name(r);
-    const int count = larger(larger(snprintf(NULL, 0, "%.0f", most) + 1, number), 5);
-    const int first = r->names.count ? larger(LABEL, number + name) : LABEL;
-    if (first + r->classes * count + ACCURACY <= gs_screen_width(stdout))
-        print_table(r, first, count);
-    else
-        print_list(r, larger(LABEL, name));
 }
 
 /* Add the class names, if there are any: in full if `whole`, otherwise in the form shown on a screen. */

@@ -81,35 +81,23 @@ TEST(pictures_in_the_wrong_place) {
 
 /* ---- the names ---- */
 
-/* What eval --confusion prints after its first line on a terminal with this many columns. */
-static char *confusion(const char *w, const char *folder, int columns) {
-    char *output =
-        gs_test_shell_output(0, "COLUMNS=%d %s/gradsum eval --load %s --data %s --threads 1 --confusion",
-                             columns, GS_BUILD_DIR, w, folder);
-    char *matrix = strchr(output, '\n');
-    assert_non_null(matrix);
-    memmove(output, matrix + 1, strlen(matrix));
-    return output;
-}
-
-static void assert_head(const char *w, const char *folder, int columns, const char *head) {
-    char *output = confusion(w, folder, columns);
-    if (strncmp(output, head, strlen(head)) != 0) fail_msg("%d columns: %s", columns, output);
+/* What eval --confusion prints after its first line begins with `head`. */
+static void assert_head(const char *w, const char *folder, const char *head) {
+    char *output = gs_test_output(0, "eval --load %s --data %s --threads 1 --confusion", w, folder);
+    const char *list = strchr(output, '\n');
+    assert_non_null(list);
+    if (strncmp(list + 1, head, strlen(head)) != 0) fail_msg("%s", output);
 }
 
 TEST(classes_have_their_names) {
     const char *folder = make_set(), *w = train(folder);
-    assert_head(w, folder, 80, "\nlabel   taken for\n         0    1  accuracy\n0 ant  ");
-    assert_head(w, folder, 24, "\nlabel  samples  accuracy  most often taken for\nant          2 ");
-    /* a longer name, and one too long for a row */
+    assert_head(w, folder, "\nlabel  samples  accuracy  most often taken for\nant          2 ");
+    /* a longer name */
     assert_int_equal(
         rename(in_folder(folder, "train/ant"), in_folder(folder, "train/a\x1b little black ant")), 0);
     assert_int_equal(rename(in_folder(folder, "val/ant"), in_folder(folder, "val/a\x1b little black ant")),
                      0);
-    assert_head(w, folder, 45,
-                "\nlabel                      taken for\n                            0    1  accuracy\n"
-                "0 a\\x1b little black ant ");
-    assert_head(w, folder, 40,
+    assert_head(w, folder,
                 "\nlabel                   samples  accuracy  most often taken for\na\\x1b little black ant  "
                 "      2 ");
     const char *page = gs_test_format("%s/page.html", gs_test_folder());
