@@ -6,7 +6,7 @@
 #include "io/file.h"
 #include "io/json.h"
 
-/* ---- parts; `f` is a memory stream, whose errors gs_page_write checks once at the end ---- */
+/* ---- parts; gs_file_writer_commit checks for errors of `f` ---- */
 
 static void put_text(FILE *f, const char *raw) {
     static const char special[] = "&<>\"'";
@@ -77,16 +77,9 @@ static gs_status compose(FILE *f, const gs_page *page, const cJSON *data) {
 
 gs_status gs_page_write(const char *path, const gs_page *page, const cJSON *data) {
     gs_file_writer w;
-    char *text = NULL;
-    size_t length;
-    FILE *memory = open_memstream(&text, &length);
-    gs_status status = memory ? compose(memory, page, data) : GS_OK;
-    bool whole = memory && !ferror(memory);
-    if (memory && fclose(memory) != 0) whole = false;
-    if (status == GS_OK && !whole) status = gs_fail(GS_E_MEMORY, "no memory to put %s together", path);
-    if (status == GS_OK) status = gs_file_writer_open(path, &w);
-    if (status == GS_OK) fwrite(text, 1, length, w.file);
-    if (status == GS_OK) status = gs_file_writer_commit(&w);
-    free(text);
+    GS_TRY(gs_file_writer_open(path, &w));
+    const gs_status status = compose(w.file, page, data);
+    if (status == GS_OK) return gs_file_writer_commit(&w);
+    gs_file_writer_discard(&w);
     return status;
 }
