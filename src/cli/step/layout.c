@@ -69,8 +69,6 @@ static gs_status run(traced *l) {
     return l->whole ? GS_OK : gs_fail(GS_E_MEMORY, "no memory for the timelines of %d workers", l->workers);
 }
 
-/* ---- its model ---- */
-
 static gs_status note_one(gs_layer *layer, void *context) {
     ((gs_layer **)context)[layer->number] = layer;
     return GS_OK;
@@ -142,14 +140,14 @@ typedef struct facts {
     const gs_bubble *bubble; /* a pipeline's bubble by cause; for other layouts NULL */
 } facts;
 
-/* Append a cell to a row. */
-GS_PRINTF(2, 3) static void cell(cJSON *to, const char *format, ...) {
-    char text[400];
+/* Append a sentence to a list, or cells, separated by tabs, to a row. */
+GS_PRINTF(2, 3) static void add(cJSON *to, const char *format, ...) {
+    char text[400], *rest = text;
     va_list list;
     va_start(list, format);
     vsnprintf(text, sizeof text, format, list);
     va_end(list);
-    cJSON_AddItemToArray(to, cJSON_CreateString(text));
+    while (rest) cJSON_AddItemToArray(to, cJSON_CreateString(strsep(&rest, "\t")));
 }
 
 static cJSON *new_row(facts *f) {
@@ -221,8 +219,8 @@ static void say_tokens(const traced *l, facts *f) {
     for (int r = 0; r < parts && r < NAMED; r++)
         gs_append(text, sizeof text, "%spart %d has %d to %d", r > 0 ? ", " : "", r, r * each,
                   (r + 1) * each - 1);
-    cell(f->sentences, "Outside of pairs a worker has some of the %d tokens of each sequence: %s%s.", tokens,
-         text, parts > NAMED ? ", and so on" : ""); /* lists at most NAMED parts */
+    add(f->sentences, "Outside of pairs a worker has some of the %d tokens of each sequence: %s%s.", tokens,
+        text, parts > NAMED ? ", and so on" : ""); /* lists at most NAMED parts */
 }
 
 /* ---- pipelines ---- */
@@ -250,12 +248,11 @@ static void say_bubble(const traced *l, facts *f, int micro) {
     f->measured = b->measured;
     f->formula = b->formula;
     f->bubble = b;
-    cell(f->sentences,
-         "The bubble, in which stages wait: %.1f %% of forward and backward in this step. Fill and drain: "
-         "%.1f %%; stages of unequal times: %.1f %%; messages, wake-ups, loads and uneven passes: %.1f %%.",
-         gs_percent(b->measured), gs_percent(b->fill), gs_percent(b->unequal), gs_percent(b->rest));
-    cell(
-        f->sentences,
+    add(f->sentences,
+        "The bubble, in which stages wait: %.1f %% of forward and backward in this step. Fill and drain: "
+        "%.1f %%; stages of unequal times: %.1f %%; messages, wake-ups, loads and uneven passes: %.1f %%.",
+        gs_percent(b->measured), gs_percent(b->fill), gs_percent(b->unequal), gs_percent(b->rest));
+    add(f->sentences,
         "Fill and drain alone would be %.1f %%; by the formula (p - 1) / (%sm + p - 1), with p = %d stages%s "
         "and m = %d micro-batches, %.1f %%. With the mean times of these stages and instant messages, "
         "stages wait %.1f %% in virtual time.",
@@ -265,12 +262,11 @@ static void say_bubble(const traced *l, facts *f, int micro) {
 
 static void pipeline(const traced *l, facts *f) {
     const bool groups = l->layout.tp > 1; /* the all-reduces of the groups send bytes, too */
-    static const char *const words[] = {"worker",   "layers",  "forward ms",  "backward ms",
-                                        "waits ms", "sends B", "group sums B"};
     const double all = time_of_pipeline(l);
     char place[PLACE];
     int micro = 0;
-    f->head = cJSON_CreateStringArray(words, groups ? 7 : 6);
+    add(f->head, "worker\tlayers\tforward ms\tbackward ms\twaits ms\tsends B%s",
+        groups ? "\tgroup sums B" : "");
     for (int r = 0; r < l->workers; r++) {
         gs_layout_share share;
         const sum forward = sum_of(l, r, GS_SPAN_STAGE_FORWARD),
@@ -278,13 +274,10 @@ static void pipeline(const traced *l, facts *f) {
         if (forward.count > micro) micro = forward.count;
         if (gs_layout_share_of(&l->settings, l->plan, l->workers, r, &share) != GS_OK) continue;
         cJSON *row = new_row(f);
-        cell(row, "%s", place_text(&l->layout, r, place));
-        cell(row, "%.20s", share.layers);
-        cell(row, "%.1f", 1e3 * forward.seconds);
-        cell(row, "%.1f", 1e3 * backward.seconds);
-        cell(row, "%.1f", 1e3 * (all - forward.seconds - backward.seconds));
-        cell(row, "%s", gs_thousands(sum_of(l, r, GS_SPAN_SEND).bytes));
-        if (groups) cell(row, "%s", gs_thousands(sum_of(l, r, GS_SPAN_TP_CALL).bytes));
+        add(row, "%s\t%.20s\t%.1f\t%.1f\t%.1f\t%s", place_text(&l->layout, r, place), share.layers,
+            1e3 * forward.seconds, 1e3 * backward.seconds, 1e3 * (all - forward.seconds - backward.seconds),
+            gs_thousands(sum_of(l, r, GS_SPAN_SEND).bytes));
+        if (groups) add(row, "%s", gs_thousands(sum_of(l, r, GS_SPAN_TP_CALL).bytes));
     }
     say_bubble(l, f, micro);
     say_tokens(l, f);
@@ -293,32 +286,24 @@ static void pipeline(const traced *l, facts *f) {
 /* ---- ZeRO ---- */
 
 static void zero(const traced *l, facts *f) {
-    static const char *const words[] = {"worker",          "all-gathers", "bytes sent",
-                                        "reduce-scatters", "bytes sent",  "together"};
     const gs_zero_report *z = &l->result.zero;
-    f->head = cJSON_CreateStringArray(words, 6);
+    add(f->head, "worker\tall-gathers\tbytes sent\treduce-scatters\tbytes sent\ttogether");
     for (int r = 0; r < l->workers; r++) {
-        cJSON *row = new_row(f);
         const sum gathers = sum_of(l, r, GS_SPAN_UNIT_GATHER), sums = sum_of(l, r, GS_SPAN_UNIT_REDUCE);
-        cell(row, "%d", r);
-        cell(row, "%d", gathers.count);
-        cell(row, "%s", gs_thousands(gathers.bytes));
-        cell(row, "%d", sums.count);
-        cell(row, "%s", gs_thousands(sums.bytes));
-        cell(row, "%s", gs_thousands(gathers.bytes + sums.bytes));
+        add(new_row(f), "%d\t%d\t%s\t%d\t%s\t%s", r, gathers.count, gs_thousands(gathers.bytes), sums.count,
+            gs_thousands(sums.bytes), gs_thousands(gathers.bytes + sums.bytes));
         if (r == 0) f->measured = gathers.bytes + sums.bytes;
     }
     f->formula = z->formula;
-    cell(
-        f->sentences,
+    add(f->sentences,
         "By the formula a worker sends %d (N - 1) / N times the %s bytes of the weights, with N = %d: %s. "
         "What N does not divide, the layers' state and the counts are also summed: %s bytes a step in total.",
         z->stage > 2 ? 3 : 2, gs_thousands(z->model), l->workers, gs_thousands(z->formula),
         gs_thousands(l->result.sent));
-    cell(f->sentences,
-         "A worker holds at most %.3f MB of weights, %.3f MB of gradients (windows included) and %.3f MB of "
-         "the optimiser's vectors; alone it would hold %.3f MB of each.",
-         z->weights / MB, z->gradients / MB, z->vectors / MB, z->model / MB);
+    add(f->sentences,
+        "A worker holds at most %.3f MB of weights, %.3f MB of gradients (windows included) and %.3f MB of "
+        "the optimiser's vectors; alone it would hold %.3f MB of each.",
+        z->weights / MB, z->gradients / MB, z->vectors / MB, z->model / MB);
 }
 
 /* ---- tensor parallelism ---- */
@@ -354,35 +339,32 @@ static void say_pairs(const traced *l, facts *f) {
         "In the first layer of a pair a worker computes some of the outputs, and in the second layer these "
         "are its inputs. In y = x w^T it holds rows of the first w, and columns of the second. So each pair ";
     if (!l->settings.sequence)
-        cell(f->sentences,
-             "%sneeds a sum of y in forward and, where a layer before it learns, one of dx in backward.",
-             parts);
+        add(f->sentences,
+            "%sneeds a sum of y in forward and, where a layer before it learns, one of dx in backward.",
+            parts);
     else
-        cell(f->sentences,
-             "%sneeds an all-gather of x in forward and one more in backward, an all-gather of dy, and %s y "
-             "and, where a layer before it learns, of dx.",
-             parts, l->settings.exact ? "sums of" : "reduce-scatters of");
+        add(f->sentences,
+            "%sneeds an all-gather of x in forward and one more in backward, an all-gather of dy, and %s y "
+            "and, where a layer before it learns, of dx.",
+            parts, l->settings.exact ? "sums of" : "reduce-scatters of");
 }
 
 static void say_others(const traced *l, facts *f, int in_pairs) {
     const sum all = sum_of(l, 0, GS_SPAN_TP_CALL);
     const bool sequence = l->settings.sequence;
     if (all.count > in_pairs)
-        cell(f->sentences, "Layers outside of pairs (%s), and the loss, need %d more%s, sending %s bytes.",
-             sequence ? "an embedding, positions, layer_norm, the last layer"
-                      : "an embedding, the layer tied to it",
-             all.count - in_pairs, sequence ? "" : " sums", gs_thousands(all.bytes - f->measured));
+        add(f->sentences, "Layers outside of pairs (%s), and the loss, need %d more%s, sending %s bytes.",
+            sequence ? "an embedding, positions, layer_norm, the last layer"
+                     : "an embedding, the layer tied to it",
+            all.count - in_pairs, sequence ? "" : " sums", gs_thousands(all.bytes - f->measured));
 }
 
 static void tensor(const traced *l, facts *f) {
     const bool sequence = l->settings.sequence;
-    static const char *const words[] = {"first",         "second",     "sums",
-                                        "floats summed", "bytes sent", "by the formula"},
-                             *const of_tokens[] = {"first",  "second",     "sums",          "all-gathers",
-                                                   "floats", "bytes sent", "by the formula"};
     const int layers = (int)gs_layer_count(l->divided->net);
     int columns = -1, in_pairs = 0;
-    f->head = sequence ? cJSON_CreateStringArray(of_tokens, 7) : cJSON_CreateStringArray(words, 6);
+    add(f->head, "first\tsecond\tsums\t%s\tbytes sent\tby the formula",
+        sequence ? "all-gathers\tfloats" : "floats summed");
     for (int i = 0; i < layers; i++) {
         const gs_layer *y = l->layer[i];
         if (gs_tensor_role_of(y) == GS_TENSOR_COLUMNS) columns = i;
@@ -392,27 +374,23 @@ static void tensor(const traced *l, facts *f) {
         f->measured += a.bytes;
         f->formula += a.formula;
         cJSON *row = new_row(f);
-        cell(row, "%s", l->layer[columns]->name);
-        cell(row, "%s", y->name);
-        cell(row, "%d", a.sums);
-        if (sequence) cell(row, "%d", a.gathers);
-        cell(row, "%s", gs_thousands(a.floats));
-        cell(row, "%s", gs_thousands(a.bytes));
-        cell(row, "%s", gs_thousands(a.formula));
+        add(row, "%s\t%s\t%d", l->layer[columns]->name, y->name, a.sums);
+        if (sequence) add(row, "%d", a.gathers);
+        add(row, "%s\t%s\t%s", gs_thousands(a.floats), gs_thousands(a.bytes), gs_thousands(a.formula));
     }
     say_pairs(l, f);
     say_tokens(l, f);
-    cell(f->sentences, "By the formula a worker sends %s times what is %s: %s bytes here; %s were counted.",
-         sequence            ? "(T - 1) / T"
-         : l->settings.exact ? "log2 T"
-                             : "2 (T - 1) / T",
-         !sequence           ? "summed"
-         : l->settings.exact ? "gathered, and log2 T times what is summed"
-                             : "gathered or summed",
-         gs_thousands(f->formula), gs_thousands(f->measured));
+    add(f->sentences, "By the formula a worker sends %s times what is %s: %s bytes here; %s were counted.",
+        sequence            ? "(T - 1) / T"
+        : l->settings.exact ? "log2 T"
+                            : "2 (T - 1) / T",
+        !sequence           ? "summed"
+        : l->settings.exact ? "gathered, and log2 T times what is summed"
+                            : "gathered or summed",
+        gs_thousands(f->formula), gs_thousands(f->measured));
     say_others(l, f, in_pairs);
-    cell(f->sentences, "A worker holds %.3f of the model's %.3f MB of weights.", l->result.tensor.held / MB,
-         l->result.tensor.model / MB);
+    add(f->sentences, "A worker holds %.3f of the model's %.3f MB of weights.", l->result.tensor.held / MB,
+        l->result.tensor.model / MB);
 }
 
 /* ---- pictures in 80 columns ---- */
@@ -431,7 +409,6 @@ static line line_of(double from, double to, char with) {
     return l;
 }
 
-/* The index of the cell that contains a point in time. */
 static int cell_of(const line *l, double at) {
     const double part = (at - l->from) / (l->to > l->from ? l->to - l->from : 1);
     return part <= 0 ? 0 : part >= 1 ? WIDTH - 1 : (int)(part * WIDTH);
@@ -611,7 +588,7 @@ static const struct {
              [ZERO] = {"zero", zero, show_zero}};
 
 static facts facts_of(const traced *l) {
-    facts all = {.rows = cJSON_CreateArray(), .sentences = cJSON_CreateArray()};
+    facts all = {.head = cJSON_CreateArray(), .rows = cJSON_CreateArray(), .sentences = cJSON_CreateArray()};
     kinds[l->kind].count(l, &all);
     return all;
 }
@@ -707,7 +684,6 @@ static void add_workers(cJSON *o, const traced *l) {
     }
 }
 
-/* Add each unit's layer numbers. */
 static void add_units(cJSON *o, const traced *l) {
     cJSON *units = cJSON_AddArrayToObject(o, "units");
     for (const gs_span *s = NULL; (s = next_span(&l->part[0], s, GS_SPAN_UNIT_REDUCE, -1));) {
