@@ -160,15 +160,11 @@ static bool is_enough(const gs_table *t, int run, double spent) {
     return run > t->runs && (spent > t->seconds || run > MOST || gs_link_is_there(&t->link));
 }
 
-/* Bind the rank to its own CPUs, or to all CPUs of the process. Gloo's threads, started earlier, keep all CPUs. */
-static void bind_for(const rank *r, const char *transport) {
-    if (r->bind) gs_cores_bind(gs_cores_may_bind(transport) ? &r->own : &r->all);
-}
-
 /* GS_E_FORMAT: a result is wrong. Any other failure ends the table. */
 static gs_status run_cell(rank *r, int transport, gs_operation operation) {
     gs_table *t = r->t;
-    bind_for(r, t->transports[transport]);
+    /* Gloo's threads, started earlier, keep all CPUs. */
+    if (r->bind) gs_cores_bind(gs_cores_may_bind(t->transports[transport]) ? &r->own : &r->all);
     gs_outcome *mine = &t->outcome[r->number];
     gs_call call = call_of(t, operation == GS_SEND ? GS_RECV : operation, r->number);
     mine->error.status = GS_OK;
@@ -197,11 +193,6 @@ static gs_status run_cell(rank *r, int transport, gs_operation operation) {
 
 /* ---- the ranks ---- */
 
-static gs_status join_processes(rank *r) {
-    GS_TRY(gs_comm_processes_create(&r->t->mpirun, &r->comm[FIRST]));
-    return gs_comm_agree(r->comm[FIRST], &r->t->link);
-}
-
 static gs_status meet(rank *r) {
     const gs_table *t = r->t;
     gs_rendezvous rendezvous = {
@@ -215,7 +206,10 @@ static gs_status meet(rank *r) {
 static gs_status open_rank(rank *r) {
     gs_table *t = r->t;
     size_t bytes = ((size_t)t->size / 4 + (size_t)t->ranks) * 4;
-    if (t->mpirun.size > 1) GS_TRY(join_processes(r));
+    if (t->mpirun.size > 1) {
+        GS_TRY(gs_comm_processes_create(&t->mpirun, &r->comm[FIRST]));
+        GS_TRY(gs_comm_agree(r->comm[FIRST], &t->link));
+    }
     GS_TRY(GS_NEW(r->in, bytes, "an array of %zu bytes for each of %d ranks", bytes, t->ranks));
     GS_TRY(GS_NEW(r->out, bytes, "two arrays of %zu bytes for each of %d ranks", bytes, t->ranks));
     GS_TRY(gs_comm_barrier(r->comm[FIRST])); /* all ranks have allocated their memory */
@@ -270,14 +264,6 @@ static gs_status run_in_folder(gs_table *t) {
     return status;
 }
 
-/* Runs as one of mpirun's processes. */
-static gs_status run_process(gs_table *t) {
-    gs_comm *comm = NULL;
-    gs_status status = run_rank(t, t->mpirun.rank, &comm);
-    gs_comm_free(comm);
-    return status;
-}
-
 /* ---- the command ---- */
 
 /* Decide whether the ranks are threads or mpirun's processes. n: the value of -n; 0: not given. */
@@ -327,7 +313,9 @@ int gs_cmd_collectives(int argc, char **argv) {
     t.bind = t.bind && t.mpirun.size <= 1 && t.ranks > 1 && t.ranks <= gs_cpu_cores();
     t.runs = t.size <= 65536 ? GS_TABLE_RUNS : t.size <= 4194304 ? 5 : 2;
     if (gs_link_is_there(&t.link) || t.seconds == 0) t.runs = 2; /* with a link nearly all time is sleep */
-    status = t.mpirun.size > 1 ? run_process(&t) : run_in_folder(&t);
+    gs_comm *own = NULL;
+    status = t.mpirun.size > 1 ? run_rank(&t, t.mpirun.rank, &own) : run_in_folder(&t);
+    gs_comm_free(own);
     if (status != GS_OK) return gs_exit_status("collectives", status);
     if (!t.json && t.mpirun.rank == 0 && t.wrong == 0)
         printf("\nAll %d cells are right: every element was checked after every run.\n", t.cells);

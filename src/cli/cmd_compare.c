@@ -130,11 +130,6 @@ static int equal_threads(const gs_row *rows, int count) {
     return threads > 0 ? threads : 1;
 }
 
-static void print_threads(const gs_settings *s, bool chosen) {
-    printf("each cpu worker has %d thread%s", s->threads, gs_s((unsigned)s->threads));
-    printf(chosen ? "\n\n" : " (cores / largest set)\n\n");
-}
-
 static gs_status compare(gs_settings *s, gs_row *rows, int count, bool json) {
     gs_shown_run now = {.runs = count, .settings = s, .work.tells = !json};
     const gs_observer observer = {.context = &now, .step = gs_show_run};
@@ -171,8 +166,11 @@ static gs_status run(gs_settings *s, gs_row *rows, int count, bool json) {
     bool chosen = s->threads > 0;
     if (!chosen) s->threads = equal_threads(rows, count);
     gs_status status = check_sets(s, rows, count);
-    if (status == GS_OK && !json) print_threads(s, chosen);
-    if (status == GS_OK && !json) print_header(s->bucket > 0);
+    if (status == GS_OK && !json) {
+        printf("each cpu worker has %d thread%s%s\n\n", s->threads, gs_s((unsigned)s->threads),
+               chosen ? "" : " (cores / largest set)");
+        print_header(s->bucket > 0);
+    }
     if (status == GS_OK) status = compare(s, rows, count, json);
     if (status != GS_OK || json) return status;
     print_busy(rows, count);

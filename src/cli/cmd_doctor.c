@@ -212,7 +212,6 @@ static void say_waits(void *context, const gs_probe *p, double left) {
         if (!p->host[r].came) say_absent(context, NOTE, r, "has not come yet; waiting for at most", left);
 }
 
-/* Look up the value of a fact; false: not found. */
 static bool fact_of(const gs_probe_host *h, const char *name, char value[FACT]) {
     const size_t length = strlen(name);
     for (const char *line = h->facts; *line; line += strcspn(line, "\n"), line += *line == '\n') {

@@ -283,12 +283,6 @@ static void print_json(job *j) {
         GS_FIELD("prompt_s", j->prompt_seconds), GS_FIELD("tokens_per_s", rate(j))));
 }
 
-static void print_rate(const job *j) {
-    if (j->drawn < 2) return;
-    fprintf(stderr, "%zu token%s of prompt in %.3g ms, then %s tokens/s\n", j->prompt_count,
-            gs_s(j->prompt_count), 1e3 * j->prompt_seconds, gs_thousands(rate(j)));
-}
-
 static int run(job *j) {
     gs_status status = open_all(j);
     if (status == GS_OK) status = generate(j);
@@ -302,7 +296,9 @@ static int run(job *j) {
     else if (j->texts > 1)
         print_texts(j);
     gs_flush_output();
-    print_rate(j);
+    if (j->drawn > 1)
+        fprintf(stderr, "%zu token%s of prompt in %.3g ms, then %s tokens/s\n", j->prompt_count,
+                gs_s(j->prompt_count), 1e3 * j->prompt_seconds, gs_thousands(rate(j)));
     if (!gs_stop_requested) return GS_EXIT_OK;
     gs_tell("generate", "stopped by %s after %zu of %d tokens",
             gs_stop_requested == SIGPIPE ? "the closing of its output" : "a signal", j->drawn, j->length);

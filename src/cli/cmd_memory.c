@@ -2,7 +2,6 @@
 #include "io/json.h"
 #include "parallel/cut.h"
 
-
 static const double MB = 1e6;
 
 enum { COLUMNS = 5 /* maximum number of workers side by side */ };
@@ -95,8 +94,6 @@ static void print_text(const gs_memory_plan *p, bool layers) {
     if (layers) print_layers(p);
     gs_flush_output();
 }
-
-/* ---- JSON ---- */
 
 static void print_json(const gs_memory_plan *p, const gs_memory_options *o, bool layers, const char *fit) {
     cJSON *all = GS_JSON_OBJECT(GS_FIELD("parameters", p->params), GS_FIELD("batch", p->batch),

@@ -3,7 +3,6 @@
 
 #include <stdlib.h>
 
-/* Print the class of each column, unless there are many classes. */
 static void print_classes(const gs_settings *s) {
     enum { MANY = 20 };
     char text[MANY * (GS_CLASS_NAME + 2) + 1] = "", name[GS_CLASS_NAME];

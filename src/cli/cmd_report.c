@@ -4,11 +4,6 @@
 #include <cjson/cJSON.h>
 #include <string.h>
 
-static void cut_slashes(char *folder) {
-    size_t length = strlen(folder);
-    while (length > 1 && folder[length - 1] == '/') folder[--length] = 0;
-}
-
 /* "runs/ring" becomes "ring", unless another log would get the same name. */
 static const char *name_of(char **folders, int count, int i) {
     const char *name = basename(folders[i]);
@@ -36,7 +31,8 @@ static gs_status report(char **folders, int count, const char *out) {
         return gs_fail(GS_E_USAGE, "%d logs; a page takes at most %d", count, GS_REPORT_MOST);
     if (!out) return gs_fail(GS_E_USAGE, "-o FILE is required: where the page goes");
     GS_TRY(gs_file_check_target(out, GS_FILE_PAGE));
-    for (int i = 0; i < count; i++) cut_slashes(folders[i]);
+    for (int i = 0; i < count; i++)
+        for (size_t n = strlen(folders[i]); n > 1 && folders[i][n - 1] == '/';) folders[i][--n] = 0;
     cJSON *data = gs_report_create(0, NULL);
     gs_status status = add_all(data, folders, count);
     snprintf(title, sizeof title, "gradsum: %s%s", basename(folders[0]), count > 1 ? " and others" : "");

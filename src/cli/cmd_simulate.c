@@ -242,8 +242,6 @@ static gs_status write_page(const question *q, const char *path) {
     return status;
 }
 
-/* ---- progress ---- */
-
 static void show(void *context, int workers, int step, double share) {
     question *q = context;
     if (workers != q->shown_workers || step != q->shown_step)

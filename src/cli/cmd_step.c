@@ -18,10 +18,6 @@ typedef struct table {
 
 /* ---- text of cells ---- */
 
-static uint32_t all_workers(const table *t) {
-    return ((uint32_t)1 << t->step->workers) - 1;
-}
-
 /* 0b1011 -> "0+1+3"; three or more consecutive workers: "0-2" */
 static void workers_text(uint32_t workers, char text[CELL]) {
     snprintf(text, CELL, "%s", workers ? "" : "?");
@@ -39,7 +35,7 @@ static void workers_text(uint32_t workers, char text[CELL]) {
 static void cell_text(const table *t, uint32_t workers, char text[CELL]) {
     if (t->counts)
         snprintf(text, CELL, "%d", __builtin_popcount(workers));
-    else if (workers == all_workers(t) && t->step->workers > 1)
+    else if (workers == ((uint32_t)1 << t->step->workers) - 1 && t->step->workers > 1)
         snprintf(text, CELL, "all");
     else
         workers_text(workers, text);
@@ -130,7 +126,6 @@ static void show_head(const table *t) {
         printf("\ncells   0+1: the sum of these workers' gradients   all: of all   *: just changed\n");
 }
 
-/* Show every worker's array after a round. */
 static void show_holds(table *t, int round) {
     const gs_step_record *s = t->step;
     const gs_step_event *now[GS_STEP_WORKERS] = {0};

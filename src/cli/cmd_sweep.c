@@ -85,13 +85,6 @@ static cJSON *json_line(const gs_sweep_line *l) {
                           GS_FIELD("samples_per_s", json_spread(l->samples_per_s)));
 }
 
-/* Even a stopped sweep reports its completed runs. After a failed run, gs_json_failed prints the last line instead. */
-static void json_end(int whole, bool interrupted) {
-    gs_json_print(GS_JSON_OBJECT(GS_FIELD("event", "end"),
-                                 GS_FIELD("status", interrupted ? "interrupted" : "done"),
-                                 GS_FIELD("runs", whole), GS_FIELD("interrupted", interrupted)));
-}
-
 /* ---- the table: at most 60 columns, and a note after them on a screen of 72 columns ---- */
 
 static void one_head(const gs_sweep *w) {
@@ -335,8 +328,13 @@ static gs_status sweep(gs_sweep *w, shown *s) {
         GS_TRY(write_page(w, s->report, s->argc, s->argv));
         if (!s->json) gs_print_line("\n%s: open it in a browser", s->report);
     }
-    s->ended = s->json && (status == GS_OK || gs_stop_requested);
-    if (s->ended) json_end(s->now.run, gs_stop_requested);
+    /* Even a stopped sweep reports its completed runs. After a failed run, gs_json_failed prints the last line. */
+    const bool stopped = gs_stop_requested;
+    s->ended = s->json && (status == GS_OK || stopped);
+    if (s->ended)
+        gs_json_print(GS_JSON_OBJECT(GS_FIELD("event", "end"),
+                                     GS_FIELD("status", stopped ? "interrupted" : "done"),
+                                     GS_FIELD("runs", s->now.run), GS_FIELD("interrupted", stopped)));
     if (status == GS_OK && s->now.run < w->count)
         return gs_fail(GS_E_INTERRUPTED, "stopped by a signal after %d of %d run%s", s->now.run, w->count,
                        gs_s((unsigned)w->count));

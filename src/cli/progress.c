@@ -173,7 +173,6 @@ static void json_end(const gs_progress *p, const gs_result *r, const char *sha25
 
 /* ---- the start: options other than the defaults ---- */
 
-/* Print the learning rates if there is a rule, a warm-up or a schedule. */
 static void print_rates(const gs_settings *s, const gs_worker *w) {
     const gs_lr_rates *c = &w->rates;
     const gs_lr_plan *p = &c->plan;
@@ -229,7 +228,6 @@ static void print_recompute(const gs_settings *s, const gs_worker *w) {
                       gs_s((unsigned)r.segments), 100 * r.again / (r.forward + r.backward));
 }
 
-/* Print a line for each further option that is set. */
 static void print_chosen(const gs_settings *s, int workers) {
     char link[80], augment[GS_AUGMENT_TEXT];
     if (s->precision != GS_PRECISION_F32)
@@ -305,7 +303,6 @@ static void print_layout(const gs_worker *w) {
     if (workers > ROWS) printf("  ... and %d more\n", workers - ROWS);
 }
 
-/* Print the measured times of a pipeline's stages. */
 static void print_cut(const gs_settings *s, const gs_cut_report *cut) {
     double all = 0;
     gs_print_fact(

@@ -50,8 +50,6 @@ const char *gs_augment_text(const gs_augment *a, char *text, size_t size) {
     return text;
 }
 
-/* ---- checking ---- */
-
 gs_status gs_augment_check(const gs_augment *a, const gs_dataset *set) {
     char text[GS_AUGMENT_TEXT];
     const gs_shape s = set->shape;
@@ -65,13 +63,10 @@ gs_status gs_augment_check(const gs_augment *a, const gs_dataset *set) {
     if (gs_shape_tokens(s) > 1 || (s.h == 1 && s.w == 1))
         return gs_fail(GS_E_USAGE, "--augment %s: %s has no images, but samples %s", text, set->name,
                        gs_shape_tuple(s).text);
-    if (a->crop >= least)
-        return gs_fail(GS_E_USAGE, "--augment crop:%d: %s has images %s; wanted less than %d", a->crop,
-                       set->name, gs_shape_tuple(s).text, least);
-    if (a->cutout >= least)
-        return gs_fail(GS_E_USAGE, "--augment cutout:%d: %s has images %s; wanted less than %d", a->cutout,
-                       set->name, gs_shape_tuple(s).text, least);
-    return GS_OK;
+    if (a->crop < least && a->cutout < least) return GS_OK;
+    return gs_fail(GS_E_USAGE, "--augment %s:%d: %s has images %s; wanted less than %d",
+                   a->crop >= least ? "crop" : "cutout", a->crop >= least ? a->crop : a->cutout, set->name,
+                   gs_shape_tuple(s).text, least);
 }
 
 /* ---- pictures ---- */
@@ -103,7 +98,6 @@ static change draw_change(const gs_augment *a, gs_shape s, uint64_t seed, uint64
                     .end = within(left + a->cutout, s.w)};
 }
 
-/* Reverse w elements of `each` bytes. */
 static void reverse(unsigned char *row, int w, size_t each) {
     unsigned char kept[sizeof(float)];
     for (int i = 0, j = w - 1; i < j; i++, j--) {

@@ -105,7 +105,6 @@ static int find(const maker *m, const char *text) {
 
 /* ---- tokens ---- */
 
-/* Append the bytes of token i. */
 static gs_status add_token(maker *m, const char *where, size_t i) {
     gs_bpe *b = m->bpe;
     const char *token = m->token[i];
@@ -282,17 +281,12 @@ static gs_status add_lines(maker *m, const char *where, char *text, size_t bytes
     return GS_OK;
 }
 
-static size_t count_lines(const char *text, size_t bytes) {
-    size_t lines = 1;
-    for (size_t i = 0; i < bytes; i++) lines += text[i] == '\n';
-    return lines;
-}
-
 /* tokens_where and merges_where are names for messages. `merges` is modified: 0s cut it into lines and tokens. */
 static gs_status make(const char *const *token, size_t size, const char *tokens_where, char *merges,
                       size_t merges_bytes, const char *merges_where, gs_bpe **out) {
     maker m;
-    const size_t lines = count_lines(merges, merges_bytes);
+    size_t lines = 1;
+    for (size_t i = 0; i < merges_bytes; i++) lines += merges[i] == '\n';
     if (lines > LINES_MOST)
         return gs_fail(GS_E_FORMAT, "%s has %zu lines; wanted one for each merge, at most %d", merges_where,
                        lines, LINES_MOST);

@@ -19,7 +19,6 @@
 /* Where Debian's package dataset-fashion-mnist installs its files. */
 static const char FASHION_MNIST[] = "/usr/share/datasets/fashion-mnist";
 
-/* Names of sets, which are not paths. */
 static const char *const set_names[] = {
     "fashion-mnist", "fashion-mnist-small", "colour-fashion", "colour-fashion-small", "jargon", NULL};
 

@@ -305,18 +305,14 @@ static gs_status read_file(const char *path, char **file, size_t *bytes) {
     return status;
 }
 
-/* The part of the picture that becomes the sample. */
-static gs_view view_of(int size, const gs_sample_request *w, size_t sample, int width, int height) {
-    if (!w->augment || !w->augment->resized_crop) return gs_view_centre(width, height, size);
-    return gs_view_resized(width, height, size, w->seed, w->epoch, sample);
-}
-
 static gs_status decode(tools *t, const void *file, size_t bytes, int size, const gs_sample_request *w,
                         size_t sample, unsigned char *out) {
     const unsigned char *rgb;
     int width, height, small_width, small_height;
     GS_TRY(gs_picture_begin(t->reader, file, bytes, &width, &height));
-    const gs_view whole = view_of(size, w, sample, width, height);
+    const gs_view whole = w->augment && w->augment->resized_crop
+                              ? gs_view_resized(width, height, size, w->seed, w->epoch, sample)
+                              : gs_view_centre(width, height, size);
     GS_TRY(gs_picture_decode(t->reader, gs_view_shrink(&whole), &rgb, &small_width, &small_height));
     const gs_view view = gs_view_of_small(&whole, width, height, small_width, small_height);
     if (gs_resize(&t->resizer, rgb, small_width, view.across, view.down, size, out)) return GS_OK;
@@ -358,23 +354,19 @@ static gs_status decode_good(gs_folder_set *f, tools *t, size_t *i, const gs_sam
     return gs_fail(GS_E_FORMAT, "%s: none of its %zu files can be decoded", f->list.folder, count);
 }
 
-/* True if --augment changes a sample after cropping. */
-static bool is_changed(const gs_augment *a) {
-    return a && (a->crop || a->flip || a->cutout);
-}
-
 static gs_status read_sample(const reading *r, tools *t, size_t k) {
     const gs_sample_request *w = r->wanted;
     const size_t sample = gs_sample_request_at(w, k), bytes = gs_dataset_input_bytes(r->set);
     size_t i = sample;
     if (sample >= r->set->count) gs_bug("gs_dataset_gather: sample %zu of %zu", sample, r->set->count);
     unsigned char *out = r->inputs + k * bytes;
-    const bool changed = is_changed(w->augment);
-    if (changed && !t->picture) t->picture = malloc(bytes); /* all samples of a set have the same size */
+    const gs_augment *a = w->augment;
+    const bool changed = a && (a->crop || a->flip || a->cutout); /* after cropping */
+    if (changed && !t->picture) t->picture = malloc(bytes);      /* all samples of a set have the same size */
     unsigned char *cut = changed ? t->picture : out;
     if (!cut) return gs_fail(GS_E_MEMORY, "no memory for a sample of %zu bytes", bytes);
     GS_TRY(decode_good(r->f, t, &i, w, cut));
-    if (changed) gs_augment_picture(w->augment, r->set->shape, 1, w->seed, w->epoch, sample, cut, out);
+    if (changed) gs_augment_picture(a, r->set->shape, 1, w->seed, w->epoch, sample, cut, out);
     if (r->targets) r->targets[k] = r->f->list.files[i].label;
     return GS_OK;
 }

@@ -16,7 +16,6 @@ gs_leaves gs_schedule_leaves(const gs_schedule *s, size_t batch, int part) {
     return l;
 }
 
-/* Advance to the next part, batch or epoch. */
 static void next_part(const gs_schedule *s, gs_schedule_position *at) {
     at->pass = 0;
     at->done = 0;

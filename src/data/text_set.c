@@ -17,8 +17,6 @@ bool gs_text_is_at(const char *where) {
     return is_jargon(where) || strncmp(where, PREFIX, sizeof PREFIX - 1) == 0;
 }
 
-/* ---- the file ---- */
-
 static gs_status find_file(const char *where, const char **path) {
     *path = is_jargon(where) ? JARGON : where + sizeof PREFIX - 1;
     if (!**path) return gs_fail(GS_E_USAGE, "'%s' names no file; wanted text:FILE", where);
@@ -67,7 +65,6 @@ static gs_status check_length(const gs_text *t, const char *path) {
                    path, t->count, gs_tokens_word(t->vocabulary.kind, t->count), tenth, t->context, window);
 }
 
-/* Keep only the tokens of one split. */
 static void take_part(gs_text *t, gs_split split) {
     const size_t tenth = t->count / 10, first = split == GS_TEST ? t->count - tenth : 0;
     if (!t->token) gs_bug("take_part: a text without tokens");

@@ -25,7 +25,6 @@ static gs_status wrong(const reader *r, const char *what) {
     return gs_fail(GS_E_FORMAT, "%s: line %zu %s", r->path, r->line, what);
 }
 
-/* Make room for one more element (gs_grow). */
 static gs_status grow(const reader *r, void *array, size_t used, size_t *room, size_t size) {
     if (gs_grow(array, used, room, size)) return GS_OK;
     return gs_fail(GS_E_MEMORY, "%s: no memory for line %zu", r->path, r->line);

@@ -10,8 +10,6 @@
 #include <unistd.h>
 #include "io/file.h"
 
-/* ---- where ---- */
-
 bool gs_cache_path(const char *name, char *path, size_t size) {
     const char *own = getenv("GRADSUM_CACHE"), *xdg = getenv("XDG_CACHE_HOME"), *home = getenv("HOME");
     char folder[PATH_MAX];

@@ -32,13 +32,6 @@ static int open_unlinked(const char *folder) {
     return fd;
 }
 
-static int allocate(int fd, size_t bytes) {
-    int error;
-    do error = posix_fallocate(fd, 0, (off_t)bytes);
-    while (error == EINTR);
-    return error;
-}
-
 gs_status gs_mapped_create(const char *folder, size_t bytes, void **out) {
     const size_t whole = bytes ? bytes : 1;
     *out = NULL;
@@ -48,7 +41,9 @@ gs_status gs_mapped_create(const char *folder, size_t bytes, void **out) {
         return gs_fail(GS_E_FILE,
                        "--offload: cannot make a file in %s: %s; --offload-dir takes another folder", folder,
                        strerror(errno));
-    const int error = allocate(fd, whole);
+    int error;
+    do error = posix_fallocate(fd, 0, (off_t)whole);
+    while (error == EINTR);
     void *memory = error ? MAP_FAILED : mmap(NULL, whole, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
     const int map_error = errno;
     close(fd);

@@ -87,8 +87,6 @@ static gs_status write_values(gs_events *e, uint64_t step, GsTb__Value *values, 
     return write_event(e, &event);
 }
 
-/* ---- histograms ---- */
-
 /* The first pass finds the range, the second one counts the values. */
 void gs_histogram_of(gs_histogram *h, const float *x, size_t count, float scale) {
     *h = (gs_histogram){.min = INFINITY, .max = -INFINITY};

@@ -168,8 +168,6 @@ static void write_memory(writer *w, int rank, const gs_memory_sample *m) {
     fprintf(w->file, ",\"activations\":%.0f}}", m->needed);
 }
 
-/* ---- arrows ---- */
-
 /* Write one end of an arrow, which leads from the start of sending to the end of receiving. Each end must lie within a
  * span, not at the span's end. The messages of one step between one pair of workers arrive in the order in which they
  * were sent, so both sides count the same arrow number. If spans were lost, an arrow may have only one end. */

@@ -235,10 +235,6 @@ void gs_model_free(gs_model *m) {
 
 /* ---- initial values ---- */
 
-static float uniform(uint32_t word, float k) {
-    return k * (2.0f * gs_uniform(word) - 1.0f);
-}
-
 void gs_model_initial_values(const gs_model *m, uint64_t seed, float *host) {
     for (int p = 0; p < m->saved_count; p++) {
         const gs_param *param = m->param[p];
@@ -250,8 +246,8 @@ void gs_model_initial_values(const gs_model *m, uint64_t seed, float *host) {
         uint32_t word[4];
         for (size_t i = 0; i < param->count; i++) {
             if (i % 4 == 0) gs_philox(seed, gs_stream_hi(GS_STREAM_WEIGHTS, (uint64_t)p), i / 4, word);
-            host[param->at + i] =
-                param->std > 0 ? param->std * gs_normal(word[i % 4]) : uniform(word[i % 4], k);
+            host[param->at + i] = param->std > 0 ? param->std * gs_normal(word[i % 4])
+                                                 : k * (2.0f * gs_uniform(word[i % 4]) - 1.0f);
         }
     }
 }

@@ -75,7 +75,6 @@ static void words_advance(text_words *w) {
         }
 }
 
-/* Start reading at `from` in w->text. */
 static void words_begin(text_words *w, const char *from) {
     w->next = from;
     words_advance(w);
@@ -520,14 +519,11 @@ enum {
     MAX_LAYERS = 10000, /* maximum in a text, counting repetitions */
 };
 
-/* A growing list. */
 typedef struct list {
     gs_layer **layer;
     int count;
     size_t room;
 } list;
-
-/* ---- lists and repetitions ---- */
 
 static gs_status add(parser *p, list *a, gs_layer *l) {
     if (++p->layers > MAX_LAYERS) {

@@ -55,7 +55,6 @@ static void tensor_file_close(tensor_file *f) {
     free(f->tensors);
 }
 
-/* Read the next `bytes` bytes. */
 static gs_status tensor_file_read(tensor_file *f, void *data, size_t bytes) {
     errno = 0;
     if (fread(data, 1, bytes, f->file) == bytes) return GS_OK;
@@ -332,20 +331,17 @@ static bool find_prefix(const tensor_file *f, const char *first, name_prefix *be
     return found;
 }
 
-static bool shape_is(const file_tensor *t, const gs_param *p, bool transposed) {
-    char wanted[64], found[200];
-    match_shape(p, transposed, wanted, sizeof wanted);
-    return strcmp(tensor_shape(t->shape, found, sizeof found), wanted) == 0;
-}
-
 /* nanoGPT uses GPT-2's names, but its linear layers are (out, in) as in gradsum. The shape of the first c_attn, (3n,n)
  * or (n,3n), tells which; other layers may be square. */
 static void find_transposed(match *m) {
+    char ours[64], found[200];
     bool as_ours = false;
     for (int i = 0; i < m->model->saved_count; i++) {
         const file_tensor *t =
             strcmp(m->name[i].text, "h.0.attn.c_attn.weight") == 0 ? match_find(m, m->name[i].text) : NULL;
-        if (t) as_ours = shape_is(t, m->model->param[i], false);
+        if (!t) continue;
+        match_shape(m->model->param[i], false, ours, sizeof ours);
+        as_ours = strcmp(tensor_shape(t->shape, found, sizeof found), ours) == 0;
     }
     for (int i = 0; i < m->model->saved_count && as_ours; i++) m->name[i].transposed = false;
 }
@@ -610,17 +606,13 @@ static gs_status load(tensor_file *f, const match *m, float *host) {
 
 /* ---- a run's state ---- */
 
-static const file_tensor *find_extra(const tensor_file *f, const char *name) {
-    for (size_t i = 0; i < f->extras; i++)
-        if (strcmp(f->extra[i].name, name) == 0) return &f->extra[i];
-    return NULL;
-}
-
 /* Read the part of vector v for parameter i, which is always stored as f32. */
 static gs_status read_extra(const match *m, tensor_file *f, const gs_extra_tensors *b, int v, int i) {
     char name[GS_EXTRA_NAME];
     extra_name(b->name[v], m->name[i].text, name);
-    const file_tensor *t = find_extra(f, name);
+    const file_tensor *t = NULL;
+    for (size_t k = 0; k < f->extras && !t; k++)
+        if (strcmp(f->extra[k].name, name) == 0) t = &f->extra[k];
     if (t && t->type != TENSOR_F32)
         return gs_fail(GS_E_FORMAT, "%s: %s is %s; wanted F32", f->path, name, gs_printable(t->dtype));
     GS_TRY(check_tensor(m, i, name, t));
@@ -745,7 +737,6 @@ static void put(sink *s, const void *data, size_t bytes) {
     fwrite(data, 1, bytes, s->file);
 }
 
-/* Write the first `count` tensors. */
 static gs_status write_values(sink *s, const gs_model *model, int count, const float *host) {
     for (int i = 0; i < count; i++) {
         const gs_param *p = model->param[i];

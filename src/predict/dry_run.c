@@ -283,7 +283,6 @@ static gs_status list_layers(gs_memory_plan *p, const gs_worker *w) {
     return GS_OK;
 }
 
-/* Run the plan's next worker. */
 static gs_status play_run(gs_worker *w, const char *device, gs_memory_plan *plan) {
     gs_memory_worker *out = &plan->worker[plan->workers++];
     GS_TRY(dry_calls(w));
@@ -295,7 +294,6 @@ static gs_status play_run(gs_worker *w, const char *device, gs_memory_plan *plan
     return plan->workers == 1 ? list_layers(plan, w) : GS_OK;
 }
 
-/* Record one step. */
 static gs_status play_step(gs_worker *w, gs_dry_run *r) {
     r->worker = w;
     w->optimizer->watcher = &r->updates;

@@ -15,7 +15,6 @@ typedef struct draws {
     double mean;
 } draws;
 
-/* Seconds until the next failure. */
 static double next_failure(draws *d) {
     uint32_t word[4];
     gs_philox(d->seed, gs_stream_hi(GS_STREAM_FAILURES, d->run), d->count++, word);

@@ -22,7 +22,6 @@ static const double SAME = 1e-6; /* as a fraction of a step */
 
 /* ---- settings ---- */
 
-/* Check the scheme and the layout. */
 static gs_status check_settings(const gs_settings *s) {
     const gs_sync_scheme *scheme;
     GS_TRY(gs_sync_find(s->sync, &scheme));
@@ -311,15 +310,10 @@ static void free_run(run *w) {
 /* ---- the timeline ---- */
 
 /* The timeline shows all workers, or evenly spaced ones. */
-static bool is_shown(const gs_simulation *s, int rank) {
-    if (s->workers <= GS_SIM_SHOWN) return true;
-    return rank % ((s->workers + GS_SIM_SHOWN - 1) / GS_SIM_SHOWN) == 0;
-}
-
 static void watch(void *context, int rank, const gs_virtual_item *item, double from, double to) {
     run *r = context;
     gs_simulated *o = r->out;
-    if (!is_shown(r->sim, rank)) return;
+    if (rank % ((r->sim->workers + GS_SIM_SHOWN - 1) / GS_SIM_SHOWN) != 0) return;
     if (gs_grow(&o->span, (size_t)o->spans, &r->room, sizeof *o->span))
         o->span[o->spans++] =
             (gs_simulated_span){rank, item ? (gs_simulated_kind)item->kind : GS_SIM_PAUSE, from, to};

@@ -91,13 +91,7 @@ typedef struct page {
 
 enum { BARS = 48, LEAST_BARS = 3, SOME = 5 }; /* bars per gradient; minimum per chunk; values shown */
 
-/* ---- numbers ---- */
-
-/* Rounded to 4 digits. */
-static cJSON *number(double x) {
-    return gs_json_rounded(x, 4);
-}
-
+#define NUMBER(x) gs_json_rounded(x, 4)
 #define INTEGERS(...)                                                                                        \
     cJSON_CreateDoubleArray((const double[]){__VA_ARGS__}, sizeof((double[]){__VA_ARGS__}) / sizeof(double))
 
@@ -126,14 +120,14 @@ static cJSON *values_of(const float *x, size_t count, int bars) {
         squares += (double)x[i] * x[i];
     }
     for (size_t i = 0; i < shown; i++)
-        cJSON_AddItemToArray(some, number(x[shown > 1 ? (count - 1) * i / (shown - 1) : 0]));
+        cJSON_AddItemToArray(some, NUMBER(x[shown > 1 ? (count - 1) * i / (shown - 1) : 0]));
     for (int b = 0; b < bars; b++) {
         const gs_shard part = gs_shard_of(count, b, bars);
         double sum = 0;
         for (size_t i = part.first; i < part.first + part.count; i++) sum += x[i];
-        cJSON_AddItemToArray(means, number(sum / (double)part.count));
+        cJSON_AddItemToArray(means, NUMBER(sum / (double)part.count));
     }
-    return GS_JSON_ARRAY(number(sqrt(squares)), number(min), number(max), some, means);
+    return GS_JSON_ARRAY(NUMBER(sqrt(squares)), NUMBER(min), NUMBER(max), some, means);
 }
 
 static gs_status json_rows(const page *p, cJSON *rows) {
@@ -273,7 +267,7 @@ static void add_step(const page *p, cJSON *o) {
     for (int r = 0; r < g->workers; r++) { /* [samples, sum of their losses] */
         const float *stats = g->gradient[r] + g->model->saved;
         cJSON_AddItemToArray(workers,
-                             GS_JSON_ARRAY(number(stats[GS_STAT_SAMPLES]), number(stats[GS_STAT_LOSS])));
+                             GS_JSON_ARRAY(NUMBER(stats[GS_STAT_SAMPLES]), NUMBER(stats[GS_STAT_LOSS])));
     }
     cJSON_AddItemToObject(o, "workers", workers);
 }

@@ -99,8 +99,6 @@ static void see_round(void *context, int rank, int round, const float *data, siz
     record(context, round, rank, -1, 0, count, data);
 }
 
-/* ---- running ---- */
-
 static gs_status work(void *workers, int me, gs_comm **comm) {
     worker *w = (worker *)workers + me;
     const gs_step_record *step = w->step;
