@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+#include "core/memory.h"
 #include "core/text.h"
 #include "data/bpe_internal.h"
 #include "io/file.h"
@@ -477,35 +478,35 @@ static uint32_t rank_of(const gs_bpe *b, uint16_t left, uint16_t right) {
     return (uint32_t)gs_bpe_rank(b, left, right);
 }
 
-/* Merge the pairs of this rank, from left to right, until a new token forms a pair of a lower rank. Returns the number
- * of tokens that remain. */
-static size_t merge_pairs(const gs_bpe *b, uint32_t rank, uint16_t *tokens, size_t count) {
-    const gs_bpe_merge *m = &b->merge[rank];
+/* Merge the pairs of rank `lowest`, from left to right, until a new token forms a pair of a lower rank. rank[i]: the
+ * rank of tokens i and i + 1. Returns the number of tokens that remain. */
+static size_t merge_pairs(const gs_bpe *b, uint32_t lowest, uint16_t *tokens, uint32_t *rank, size_t count) {
+    const uint16_t made = b->merge[lowest].made;
     bool ends = false;
     size_t to = 0;
     for (size_t from = 0; from < count; to++) {
-        const bool pair =
-            !ends && from + 1 < count && tokens[from] == m->left && tokens[from + 1] == m->right;
-        tokens[to] = pair ? m->made : tokens[from];
+        const bool pair = !ends && rank[from] == lowest;
+        tokens[to] = pair ? made : tokens[from];
+        rank[to] = rank[from];
         from += 1 + pair;
-        if (pair)
-            ends = (to > 0 && rank_of(b, tokens[to - 1], m->made) < rank) ||
-                   (from < count && rank_of(b, m->made, tokens[from]) < rank);
+        if (!pair) continue;
+        rank[to] = from < count ? rank_of(b, made, tokens[from]) : UINT32_MAX;
+        if (to > 0) rank[to - 1] = rank_of(b, tokens[to - 1], made);
+        ends = rank[to] < lowest || (to > 0 && rank[to - 1] < lowest);
     }
     return to;
 }
 
-static size_t encode_word(const gs_bpe *b, const char *word, size_t bytes, uint16_t *tokens) {
+static size_t encode_word(const gs_bpe *b, const char *word, size_t bytes, uint16_t *tokens, uint32_t *rank) {
     size_t count = bytes;
     for (size_t i = 0; i < bytes; i++) tokens[i] = b->of_byte[(unsigned char)word[i]];
+    for (size_t i = 0; i < bytes; i++)
+        rank[i] = i + 1 < bytes ? rank_of(b, tokens[i], tokens[i + 1]) : UINT32_MAX;
     for (;;) {
         uint32_t lowest = UINT32_MAX;
-        for (size_t i = 0; i + 1 < count; i++) {
-            const uint32_t rank = rank_of(b, tokens[i], tokens[i + 1]);
-            if (rank < lowest) lowest = rank;
-        }
+        for (size_t i = 0; i < count; i++) lowest = rank[i] < lowest ? rank[i] : lowest;
         if (lowest == UINT32_MAX) return count;
-        count = merge_pairs(b, lowest, tokens, count);
+        count = merge_pairs(b, lowest, tokens, rank, count);
     }
 }
 
@@ -515,9 +516,10 @@ static size_t end_from(const gs_bpe *b, const char *text, size_t bytes, size_t a
     return found ? (size_t)(found - text) : bytes;
 }
 
+/* *rank: room for *room numbers, which grows with the longest word. */
 static gs_status encode_text(const gs_bpe *b, gs_bpe_walk *walk, const char *text, size_t bytes,
-                             uint16_t *tokens, size_t *count) {
-    size_t until = end_from(b, text, bytes, 0);
+                             uint16_t *tokens, size_t *count, uint32_t **rank) {
+    size_t until = end_from(b, text, bytes, 0), room = 0;
     for (size_t at = 0, length; at < bytes; at += length) {
         if (at == until) {
             length = sizeof GS_BPE_END - 1;
@@ -526,16 +528,21 @@ static gs_status encode_text(const gs_bpe *b, gs_bpe_walk *walk, const char *tex
             continue;
         }
         GS_TRY(gs_bpe_walk_next(walk, text, until, at, &length));
-        *count += encode_word(b, text + at, length, tokens + *count);
+        while (room < length)
+            if (!gs_grow(rank, room, &room, sizeof **rank))
+                return gs_fail(GS_E_MEMORY, "no memory for a word of %zu bytes", length);
+        *count += encode_word(b, text + at, length, tokens + *count, *rank);
     }
     return GS_OK;
 }
 
 gs_status gs_bpe_encode(const gs_bpe *b, const char *text, size_t bytes, uint16_t *tokens, size_t *count) {
     gs_bpe_walk walk;
+    uint32_t *rank = NULL;
     *count = 0;
     GS_TRY(gs_bpe_walk_begin(&walk, b->words));
-    const gs_status status = encode_text(b, &walk, text, bytes, tokens, count);
+    const gs_status status = encode_text(b, &walk, text, bytes, tokens, count, &rank);
     gs_bpe_walk_end(&walk);
+    free(rank);
     return status;
 }

@@ -56,6 +56,7 @@ int gs_bpe_end(const gs_bpe *); /* the token "<|endoftext|>"; -1: none */
 /* The bytes of a token, 0 <= token < size, without a final 0. */
 const char *gs_bpe_piece(const gs_bpe *, int token, size_t *bytes);
 
-/* The tokens of a UTF-8 text. `tokens` must have room for one per byte. A word takes time proportional to its bytes times
- * the different merges in it. PCRE2's version of Unicode decides which characters are letters and digits. GS_E_MEMORY. */
+/* The tokens of a UTF-8 text. `tokens` must have room for one per byte. A word takes time in proportion to its bytes
+ * times the different merges in it. PCRE2's version of Unicode decides which characters are letters and digits.
+ * GS_E_MEMORY. */
 gs_status gs_bpe_encode(const gs_bpe *, const char *text, size_t bytes, uint16_t *tokens, size_t *count);
