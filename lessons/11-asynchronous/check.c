@@ -272,12 +272,12 @@ static gs_status check_async_training(void) {
     double difference;
     s.sync = "async";
     s.staleness = 2;
-    s.slow = (gs_slow){2, 10};
+    s.jitter = (gs_jitter){1, {{2, 10e-3, 1}}};
     gs_status status = gs_train(&s, NULL, &r);
     if (status == GS_OK) status = check_staleness(&r, 2);
     gs_result_free(&r);
     GS_TRY(status);
-    s.slow = synchronous.slow;
+    s.jitter = synchronous.jitter;
     s.staleness = 0;
     synchronous.sync = "ps";
     GS_TRY(lab_train_both(&synchronous, &s, &difference, NULL));

@@ -17,12 +17,12 @@ each_way() { echo "$ways" | tr : '\n'; }
 wanted speed && {
     echo "# gradsum $lenet --epochs 2 \\"
     echo "#     --link 5ms,1GB/s --sync ...: samples/s, the median of seeds 1 to 5; of how many seeds faster than K = 0"
-    echo "# straggler: --slow 3:10    hiccups: --jitter 0:100ms@10%,1:100ms@10%,2:100ms@10%,3:100ms@10%"
+    echo "# straggler: --jitter 3:10ms    hiccups: --jitter 0:100ms@10%,1:100ms@10%,2:100ms@10%,3:100ms@10%"
     echo "# sync                           alone           straggler       hiccups"
     each_way | while read -r sync; do
         run="$lenet --epochs 2 --link 5ms,1GB/s --sync $sync"
         of_seeds samples_per_s $run > "$work/alone.$sync"
-        of_seeds samples_per_s $run --slow 3:10 > "$work/straggler.$sync"
+        of_seeds samples_per_s $run --jitter 3:10ms > "$work/straggler.$sync"
         of_seeds samples_per_s $run --jitter 0:100ms@10%,1:100ms@10%,2:100ms@10%,3:100ms@10% > "$work/hiccups.$sync"
     done
     each_way | while read -r sync; do
@@ -53,10 +53,10 @@ wanted accuracy && {
 
 # 3. the distribution of staleness
 wanted staleness && for k in 1 4; do
-    run="$lenet --epochs 4 --sync async --staleness $k --slow 3:20"
+    run="$lenet --epochs 4 --sync async --staleness $k --jitter 3:20ms"
     $gradsum $run > "$work/run" || exit 1
     echo "\$ gradsum train --model lenet --threads 1 --devices cpu,cpu,cpu,cpu --epochs 4 --sync async"
-    echo "      --staleness $k --slow 3:20"
+    echo "      --staleness $k --jitter 3:20ms"
     sed -n '/^stale/,/^mean/p' "$work/run"
     echo
 done > "$here/figure-staleness.txt"

@@ -407,7 +407,6 @@ int gs_cmd_simulate(int argc, char **argv) {
         GS_REFUSED("timeout", "simulate waits for nobody"),
         GS_REFUSED("save", "simulate computes no weights"),
         GS_REFUSED("accumulate", "simulate makes one pass a step"),
-        GS_REFUSED("slow", "use --jitter RANK:TIME@100%"),
         {0},
     };
     const gs_option *options = gs_run_options(&s->settings, GS_TRAINING | GS_BY_SIMULATE, own);

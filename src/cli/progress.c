@@ -252,8 +252,6 @@ static void print_chosen(const gs_settings *s, int workers) {
     if (s->accumulate > 1)
         gs_print_fact("passes", "%d over each worker's part of the batch, %s", s->accumulate,
                       s->zero > 1 ? "each with its sum" : "before one sum");
-    if (s->slow.ms > 0 && s->slow.rank < workers)
-        gs_print_fact("slow", "worker %d sleeps %g ms in each step", s->slow.rank, s->slow.ms);
     for (int i = 0; i < s->jitter.count; i++) {
         const gs_pause *p = &s->jitter.pause[i];
         if (p->rank >= workers) continue; /* this rank was lost (launch --elastic) */

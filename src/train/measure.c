@@ -42,7 +42,7 @@ static bool is_named_before(const gs_jitter *j, int i) {
 
 static const gs_unit percent[] = {{"%", 1, 100}, {0}};
 
-/* Read "3:20ms@5%", and advance *text past it. */
+/* Read "3:20ms@5%", or "3:20ms" for each step, and advance *text past it. */
 static bool read_pause(const char **text, gs_pause *p) {
     char *colon;
     if (**text < '0' || **text > '9') return false;
@@ -50,9 +50,13 @@ static bool read_pause(const char **text, gs_pause *p) {
     if (*colon != ':' || rank > INT_MAX) return false;
     p->rank = (int)rank;
     *text = colon + 1;
-    if (!gs_unit_read(text, gs_units_time, &p->seconds) || *(*text)++ != '@') return false;
-    return gs_unit_read(text, percent, &p->share) && p->seconds > 0 && p->seconds <= 1000 && p->share > 0 &&
-           p->share <= 1;
+    p->share = 1;
+    if (!gs_unit_read(text, gs_units_time, &p->seconds)) return false;
+    if (**text == '@') {
+        ++*text;
+        if (!gs_unit_read(text, percent, &p->share)) return false;
+    }
+    return p->seconds > 0 && p->seconds <= 1000 && p->share > 0 && p->share <= 1;
 }
 
 bool gs_jitter_read(const char *text, gs_jitter *j) {
@@ -98,11 +102,9 @@ static bool is_woken(const gs_worker *w) {
     return gs_stop_requested || (w->process && __atomic_load_n(&w->process->failed, __ATOMIC_SEQ_CST));
 }
 
-/* --slow simulates a machine that is slow in every step; --jitter simulates one that has other work in some steps. */
-static void sleep_if_slow(const gs_worker *w) {
+static void pause_if_named(const gs_worker *w) {
     const gs_settings *s = w->settings;
-    double seconds = gs_jitter_seconds(&s->jitter, s->seed, w->comm->rank, w->step);
-    if (s->slow.rank == w->comm->rank) seconds += s->slow.ms / 1000;
+    const double seconds = gs_jitter_seconds(&s->jitter, s->seed, w->comm->rank, w->step);
     const double end = gs_seconds() + seconds;
     for (double left = seconds; left > 0 && !is_woken(w); left = end - gs_seconds())
         gs_sleep(left < LOOK ? left : LOOK);
@@ -113,7 +115,7 @@ static void sleep_if_slow(const gs_worker *w) {
 gs_status gs_step_begins(gs_worker *w) {
     GS_HOOKS(before_step, w);
     w->measured.phase_start = gs_seconds();
-    sleep_if_slow(w); /* counts as loading time */
+    pause_if_named(w); /* counts as loading time */
     return GS_OK;
 }
 

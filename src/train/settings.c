@@ -463,10 +463,10 @@ static gs_status check_passes(const gs_settings *s, int workers) {
 }
 
 gs_status gs_check_pauses(const gs_settings *s, int workers) {
-    for (int i = -1; i < s->jitter.count; i++) {
-        const int rank = i >= 0 ? s->jitter.pause[i].rank : s->slow.ms > 0 ? s->slow.rank : 0;
+    for (int i = 0; i < s->jitter.count; i++) {
+        const int rank = s->jitter.pause[i].rank;
         if (rank >= workers)
-            return gs_fail(GS_E_USAGE, "--%s: there is no worker %d; %s %d", i < 0 ? "slow" : "jitter", rank,
+            return gs_fail(GS_E_USAGE, "--jitter: there is no worker %d; %s %d", rank,
                            workers > 1 ? "workers are 0 to" : "the only one is worker", workers - 1);
     }
     return GS_OK;

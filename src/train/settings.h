@@ -12,7 +12,7 @@ gs_status gs_check_settings(const gs_settings *);
 
 /* ... and this the rest, once the number of workers and the training set are known. */
 gs_status gs_check_workers(const gs_settings *, const gs_dataset *train_set, int workers);
-/* GS_E_USAGE: --slow or --jitter names a worker that does not exist. */
+/* GS_E_USAGE: --jitter names a worker that does not exist. */
 gs_status gs_check_pauses(const gs_settings *, int workers);
 
 /* GS_E_USAGE: a hyper-parameter is set that the optimiser does not take, such as --momentum for Adam. */

@@ -142,7 +142,7 @@ static inline gs_score gs_score_of(const float stats[GS_STATS]) {
 
 /* ---- timing of a step (measure.c) ---- */
 
-/* Call these before and after each step. With --slow or --jitter, a worker sleeps in gs_step_begins. */
+/* Call these before and after each step. With --jitter, a worker sleeps in gs_step_begins. */
 gs_status gs_step_begins(gs_worker *);
 void gs_step_ends(gs_worker *);
 

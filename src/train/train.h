@@ -36,14 +36,8 @@
 #include "train/batch_norm.h"
 #include "train/worker.h"
 
-/* A worker slowed down on purpose. */
-typedef struct gs_slow {
-    int rank;
-    double ms; /* duration of a sleep in each step; 0: no worker is slow */
-} gs_slow;
-
 /* --jitter 3:20ms@5%: worker 3 pauses for 20 ms in 5 % of its steps, like a machine that is sometimes busy with other
- * work. (--slow delays a worker in every step.)
+ * work. 3:20ms: in each step, like a slow machine.
  *
  * The seed, the worker and the step decide, so the pauses are the same in every run, for any number of workers.
  */
@@ -130,8 +124,8 @@ typedef struct gs_settings {
     const char *resume;
     const struct gs_state *begin;   /* resume from this state, as read by gs_train; NULL: none */
     struct gs_snapshots *snapshots; /* for launch --elastic (persist/snapshots.h); otherwise NULL */
-    bool regrouped; /* with --elastic: ranks were lost, and `slow` and `jitter` may name a lost one */
-    gs_names names; /* for the tensors in `save` */
+    bool regrouped;                 /* with --elastic: ranks were lost, and `jitter` may name a lost one */
+    gs_names names;                 /* for the tensors in `save` */
     /* The first layer's input is (byte / 255 - mean) / std. Count 0: the file `load`'s mean and std, or (0, 1) if it
      * has none; without a file, the training set's. */
     gs_by_channel mean, std;
@@ -151,7 +145,6 @@ typedef struct gs_settings {
     int recompute; /* what backward recomputes instead of keeping it (layer/memory/recompute.h) */
     int bucket;    /* KB of whole layers summed together during backward; 0: one sum after backward */
     gs_wire wire;  /* the type in which gradients are sent (sync/wire.h) */
-    gs_slow slow;
     gs_jitter jitter;
     gs_link link;       /* simulates a slow network between workers (comm/link.h) */
     gs_augment augment; /* random changes of training images (data/augment.h) */

@@ -9,7 +9,6 @@ TEST(values_as_text) {
     char text[64];
     const float tenth = 0.1f, next = nextafterf(0.1f, 1), minus = -0.0f;
     const double third = 1.0 / 3;
-    const gs_slow slow = {1, 2.5}, nobody = {3, 0};
     for (int i = 0; i < 3; i++) {
         assert_string_equal(gs_option_names_of(GS_OPTION_WIRE)->name[i], gs_wire_name((gs_wire)i));
         assert_string_equal(gs_option_names_of(GS_OPTION_RULE)->name[i], gs_lr_rule_name((gs_lr_rule)i));
@@ -18,8 +17,6 @@ TEST(values_as_text) {
     assert_string_equal(gs_option_text(GS_OPTION_FLOAT, &next, text, sizeof text), "0.10000001");
     assert_string_equal(gs_option_text(GS_OPTION_FLOAT, &minus, text, sizeof text), "0");
     assert_true(strtod(gs_option_text(GS_OPTION_DOUBLE, &third, text, sizeof text), NULL) == third);
-    assert_string_equal(gs_option_text(GS_OPTION_SLOW, &slow, text, sizeof text), "1:2.5");
-    assert_string_equal(gs_option_text(GS_OPTION_SLOW, &nobody, text, sizeof text), "0:0");
 }
 
 /* A default may be smaller than any value that a user can type, and then means off; it is never larger. */

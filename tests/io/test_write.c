@@ -167,7 +167,7 @@ TEST(a_removed_record_is_told) {
         char *output;
         gs_test_shell(&output,
                       "cd %s && exec 2>&1; %s/gradsum %s train --model softmax --threads 1 --epochs 1000 "
-                      "--steps 200 --slow 0:25 --digest d &\n"
+                      "--steps 200 --jitter 0:25ms --digest d &\n"
                       "until [ -s d/rank-0.digest ]; do sleep 0.02; done; rm -r d\n"
                       "wait $!; echo status $?",
                       gs_test_folder(), GS_BUILD_DIR, starts[i]);

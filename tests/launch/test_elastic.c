@@ -55,10 +55,10 @@ TEST(exact_until_one_is_left) {
     gs_test_disturbed_sha256(&d, "train --exact " NORMED " --steps 18");
 }
 
-/* If --slow names a rank that was lost, no rank is slow any longer. */
+/* If --jitter names a rank that was lost, no rank pauses any longer. */
 TEST(the_slow_one_is_lost) {
     disturbed d;
-    kill_in_epoch_2(&d, "-n 2 --elastic 1 -- train " SMALL " --steps 14 --slow 1:1", 1,
+    kill_in_epoch_2(&d, "-n 2 --elastic 1 -- train " SMALL " --steps 14 --jitter 1:1ms", 1,
                     "delay:rank=1,operation=32," HELD);
     gs_test_disturbed_end(&d, 0);
     gs_test_disturbed_said(&d, "rank 1 was killed by signal 9 (Killed); generation 2: 1 goes on\n");
@@ -102,7 +102,7 @@ TEST(wrong_usage_ends_all) {
 
 TEST(ctrl_c_is_no_loss) {
     disturbed d;
-    gs_test_disturbed_start(&d, "-n 2 --elastic 1 -- train " SMALL " --slow 1:30");
+    gs_test_disturbed_start(&d, "-n 2 --elastic 1 -- train " SMALL " --jitter 1:30ms");
     gs_test_disturbed_wait(d.out, "epoch 1/9");
     kill(d.launcher, SIGINT);
     gs_test_disturbed_end(&d, 130);

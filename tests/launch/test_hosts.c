@@ -50,11 +50,12 @@ TEST(a_machine_that_cannot_be_reached_is_named) {
 /* SIGHUP is ignored, as under nohup. SIGUSR1 causes a checkpoint after a step that is not the last. */
 TEST(signals_of_a_job) {
     char *output;
-    assert_int_equal(run(&output, "trap '' HUP; $G launch --hosts 127.0.0.1,berta -n 1 $M -- $T --steps 12 "
-                                  "--slow 0:250 --checkpoint points --checkpoint-every 1000 >out 2>&1 & for "
-                                  "i in $(seq 6000); do grep -q ^step out && break; sleep 0.05; done; "
-                                  "kill -HUP $!; kill -USR1 $!; "
-                                  "wait $!; s=$?; cat out; ls points | grep -c json; exit $s"),
+    assert_int_equal(run(&output,
+                         "trap '' HUP; $G launch --hosts 127.0.0.1,berta -n 1 $M -- $T --steps 12 "
+                         "--jitter 0:250ms --checkpoint points --checkpoint-every 1000 >out 2>&1 & for "
+                         "i in $(seq 6000); do grep -q ^step out && break; sleep 0.05; done; "
+                         "kill -HUP $!; kill -USR1 $!; "
+                         "wait $!; s=$?; cat out; ls points | grep -c json; exit $s"),
                      0);
     assert_has(output, "\n2\n");
 }
@@ -66,7 +67,7 @@ TEST(all_machines_are_stopped_and_go_on) {
     assert_int_equal(
         run(&output,
             "$G launch --hosts 127.0.0.1,berta -n 1 --timeout 4 $M -- $T --steps 40 "
-            "--slow 0:50 >out 2>&1 & p=$!\n" GS_TEST_AWAIT(
+            "--jitter 0:50ms >out 2>&1 & p=$!\n" GS_TEST_AWAIT(
                 "step ") "kill -TSTP $p\n"
                          "of() { cat /proc/$1/task/$1/children; }\n"
                          "for i in $(seq 1200); do n=; for q in $p $(for l in $(of $p); do of $l; done)\n"

@@ -148,9 +148,9 @@ TEST(a_node_that_is_stopped_is_named) {
     assert_says("node1() { exec $G launch --node-rank 1 $M -n 1 \"$@\" >$HOME/n1 2>&1; }; "
                 "launch 0 --nodes 3 $M -n 1 -- $T & node1 --nodes 3 -- $T & " UNTIL(
                     "n1", "rank 1 listen") "kill -TERM $!; wait; rm $HOME/n1; "
-                                           "launch 0 --nodes 2 $M -n 1 -- $T --steps 10000 --slow 0:25 "
+                                           "launch 0 --nodes 2 $M -n 1 -- $T --steps 10000 --jitter 0:25ms "
                                            ">$HOME/n0 & node1 --nodes 2 -- $T "
-                                           "--steps 10000 --slow 0:25 & " UNTIL(
+                                           "--steps 10000 --jitter 0:25ms & " UNTIL(
                                                "n0", "step ") "kill -TERM $!; wait; cat $HOME/n0",
                 wanted);
 }
@@ -180,8 +180,8 @@ TEST(wrong_usage) {
 TEST(a_training_goes_on_among_strangers) {
     char *output;
     int strangers = 0;
-    run_script(&output, "launch 1 --nodes 2 $M -n 1 -- $T --steps 100 --slow 0:25 & "
-                        "launch 0 --nodes 2 $M -n 1 -- $T --steps 100 --slow 0:25 & " UNTIL_IT_LISTENS
+    run_script(&output, "launch 1 --nodes 2 $M -n 1 -- $T --steps 100 --jitter 0:25ms & "
+                        "launch 0 --nodes 2 $M -n 1 -- $T --steps 100 --jitter 0:25ms & " UNTIL_IT_LISTENS
                         "bash -c 'for i in $(seq 40); do (exec 3<>/dev/tcp/127.0.0.1/'$P'; printf "
                         "hello%0999d $i >&3) 2>/dev/null; done'");
     const char *count = strstr(output, "n0: gradsum launch: ");

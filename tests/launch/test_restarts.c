@@ -17,7 +17,7 @@
 TEST(killed_twice) {
     disturbed d;
     gs_test_disturbed_start(&d, "-n 2 --restarts 3 -- train " SMALL
-                                " --steps 90 --optimizer adam --slow 0:30 --checkpoint @ "
+                                " --steps 90 --optimizer adam --jitter 0:30ms --checkpoint @ "
                                 "--checkpoint-every 1 --keep 99");
     gs_test_disturbed_wait_for_step(&d, 4);
     gs_test_disturbed_send(&d, 1, SIGKILL);
@@ -40,7 +40,7 @@ TEST(killed_over_gloo) {
     assert_prints(0, "sha256", "train %s --steps 2 %s --save %s", SMALL, NORMED, weights);
     const char *more = gs_test_format("train %s %s --exact --steps 60 --load %s", SMALL, NORMED, weights);
     const char *options = gs_test_format(
-        "-n 4 --transport gloo --restarts 1 -- %s --slow 1:50 --checkpoint @ --checkpoint-every 2", more);
+        "-n 4 --transport gloo --restarts 1 -- %s --jitter 1:50ms --checkpoint @ --checkpoint-every 2", more);
     gs_test_disturbed_start(&d, options);
     gs_test_disturbed_wait_for_step(&d, 2);
     gs_test_disturbed_send(&d, 3, SIGKILL);
@@ -55,7 +55,7 @@ TEST(without_checkpoints_it_begins_again) {
     disturbed d;
     const char *log = gs_test_format("%s/log", gs_test_folder());
     const char *options =
-        gs_test_format("-n 2 --restarts 1 -- train " SMALL " --steps 90 --slow 0:30 --log %s", log);
+        gs_test_format("-n 2 --restarts 1 -- train " SMALL " --steps 90 --jitter 0:30ms --log %s", log);
     gs_test_disturbed_start(&d, options);
     gs_test_disturbed_wait(d.out, "epoch 1/9");
     gs_test_disturbed_send(&d, 0, SIGKILL);
@@ -74,7 +74,7 @@ TEST(without_checkpoints_it_begins_again) {
 TEST(so_often_and_no_more) {
     disturbed d;
     gs_test_disturbed_start(&d, "-n 2 --restarts 1 -- train " SMALL
-                                " --slow 0:30 --checkpoint @ --checkpoint-every 1");
+                                " --jitter 0:30ms --checkpoint @ --checkpoint-every 1");
     gs_test_disturbed_wait_for_step(&d, 2);
     gs_test_disturbed_send(&d, 1, SIGKILL);
     gs_test_disturbed_wait(d.err, "restart 1 of 1: it goes on after step ");
@@ -87,7 +87,7 @@ TEST(so_often_and_no_more) {
 /* A rank is killed during the first step, which takes 5 s; the second time, launch gives up. */
 TEST(not_twice_without_a_step) {
     disturbed d;
-    gs_test_disturbed_start(&d, "-n 2 --restarts 9 -- train " SMALL " --slow 0:5000");
+    gs_test_disturbed_start(&d, "-n 2 --restarts 9 -- train " SMALL " --jitter 0:5000ms");
     gs_test_disturbed_send(&d, 0, SIGKILL);
     gs_test_disturbed_wait(d.err, "restart 1 of 9: it begins as before");
     gs_test_disturbed_send(&d, 0, SIGKILL);
@@ -120,7 +120,7 @@ TEST(checkpoints_of_another_run_are_not_taken) {
 TEST(ctrl_c_is_no_failure) {
     disturbed d;
     gs_test_disturbed_start(&d, "-n 2 --restarts 3 -- train " SMALL
-                                " --slow 0:30 --checkpoint @ --checkpoint-every 1");
+                                " --jitter 0:30ms --checkpoint @ --checkpoint-every 1");
     gs_test_disturbed_wait_for_step(&d, 2);
     kill(d.launcher, SIGINT);
     gs_test_disturbed_end(&d, 130);

@@ -138,7 +138,7 @@ TEST(a_pause_is_no_time_out) {
         &output,
         "cd %s; G=%s/gradsum T='train --model softmax --threads 1 --steps 60 --exact --timeout 4'\n"
         "paused() {\n"
-        "mkdir $1; cd $1; shift; $G $* --slow 0:30 >out 2>&1 & p=$!\n" AWAIT_STEPS
+        "mkdir $1; cd $1; shift; $G $* --jitter 0:30ms >out 2>&1 & p=$!\n" AWAIT_STEPS
         "kill -TSTP $p; for i in $(seq 1200); do n=0\n"
         "for q in $p $(cat /proc/$p/task/$p/children); do grep -q ') T ' /proc/$q/stat || n=1; done\n"
         "[ $n = 1 ] || break; sleep 0.05; done\n"

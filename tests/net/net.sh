@@ -262,7 +262,7 @@ cable() {
     local h options stopped since
     new_hosts && plug_in
     steps=60 timeout=10
-    start "$(base)" --sync ring --slow 0:30
+    start "$(base)" --sync ring --jitter 0:30ms
     await_training
     ip link set port1 down
     sleep 1
@@ -272,7 +272,7 @@ cable() {
 
     steps=100000 timeout=2
     for options in "--sync ring" "--sync allreduce"; do
-        start "$(base)" $options --slow 0:5
+        start "$(base)" $options --jitter 0:5ms
         await_training
         ip link set port1 down
         since=$SECONDS
@@ -288,7 +288,7 @@ cable() {
     done
 
     for options in "--sync ring" "--sync allreduce"; do
-        start "$(base)" $options --slow 0:5
+        start "$(base)" $options --jitter 0:5ms
         await_training
         stopped=$(process_of 3)
         kill -STOP $stopped
@@ -340,7 +340,7 @@ end
     echo "net: right: launch --hosts names a machine that cannot be reached, and one without gradsum"
 
     rm -rf "$work/run"
-    ( from_host0 $hosts_of -n 2 --bind none --timeout 60 -- $train --steps 1000000 --epochs 100000 --slow 0:5 \
+    ( from_host0 $hosts_of -n 2 --bind none --timeout 60 -- $train --steps 1000000 --epochs 100000 --jitter 0:5ms \
         --digest "$work/run" ) >"$work/out0" 2>"$work/err0" &
     await_training
     for i in $(process_of 5) $(process_of 0); do [ -d /proc/$i ] || fail "the ranks are not running" "$work/err0"; done

@@ -34,7 +34,7 @@ for ((k = 0; k < draws; k++)); do
     "$program" "${run[@]}" >"$work/whole" 2>&1 || wrong "$(cat "$work/whole")"
     folder=$work/$k
     for ((try = 0; try < 30; try++)); do
-        "$program" "${run[@]}" --slow 0:8 --checkpoint "$folder" --resume "$folder" --checkpoint-every 1 --keep 2 \
+        "$program" "${run[@]}" --jitter 0:8ms --checkpoint "$folder" --resume "$folder" --checkpoint-every 1 --keep 2 \
             >"$work/out" 2>"$work/err" &
         pid=$!
         if [ "$try" -lt 3 ]; then

@@ -31,7 +31,7 @@ for ((k = 0; k < draws; k++)); do
     mkdir "$work/tmp" && segments >"$work/shm"
     timeout=30 && [ $how = kill ] || timeout=2 # after a kill no rank may wait for the timeout
     : >"$work/out"
-    slow=(--slow 0:25) again=(--restarts 5) said="restart 1 of 5: it"
+    slow=(--jitter 0:25ms) again=(--restarts 5) said="restart 1 of 5: it"
     case $from in
         checkpoint) slow+=(--checkpoint "$work/$k" --checkpoint-every 1) ;;
         [0-9]*) again=(--elastic "$from") said="; generation 2: " ;;

@@ -1,4 +1,4 @@
-/* --accumulate and --slow change only time and memory; all ranks must agree on these options. */
+/* --accumulate and a slow worker change only time and memory; all ranks must agree on these options. */
 #include "tests/support/training.h"
 
 /* ---- --accumulate ---- */
@@ -72,25 +72,21 @@ TEST(accumulation_saves_memory) {
     assert_prints(0, "passes   4 over", "train --model softmax --steps 2 --accumulate 4");
 }
 
-/* ---- --slow ---- */
+/* ---- a slow worker ---- */
 
 TEST(a_slow_worker_changes_nothing_but_time) {
     gs_settings s = gs_test_settings("cpu,cpu");
     gs_result fast = gs_test_train(&s), slow;
-    s.slow = (gs_slow){1, 5};
+    s.jitter = (gs_jitter){1, {{1, 5e-3, 1}}};
     slow = gs_test_train(&s);
-    assert_same_bits(&fast, &slow, "--slow 1:5");
+    assert_same_bits(&fast, &slow, "--jitter 1:5ms");
     /* true on any machine: 2 workers process 6000 + 333 samples in 20 steps of at least 5 ms */
     assert_true(slow.samples_per_s <= (6000 + 333) / (GS_TEST_STEPS * 5e-3));
-    assert_prints(0, "slow     worker 1 sleeps 2.5 ms in each step",
-                  "train --model softmax --steps 2 --devices cpu,cpu --slow 1:2.5");
+    assert_prints(0, "jitter   worker 1 pauses 2.5 ms in 100 % of its steps",
+                  "train --model softmax --steps 2 --devices cpu,cpu --jitter 1:2.5ms");
     assert_prints(2, "there is no worker 2; workers are 0 to 1",
-                  "train --model softmax --steps 2 --devices cpu,cpu --slow 2:5");
-    assert_prints(2, "--slow: there is no worker 5; the only one is worker 0", "train --slow 5:50");
-    static const char *const wrong[] = {"1",     ":5",    "1:",    "1:-5",      "-1:5",
-                                        "1:5ms", "1:2:3", "1:1e3", "1:2000000", "x:5"};
-    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++)
-        assert_prints(2, "is not RANK:MS", "train --slow=%s", wrong[i]);
+                  "train --model softmax --steps 2 --devices cpu,cpu --jitter 2:5ms");
+    assert_prints(2, "--jitter: there is no worker 5; the only one is worker 0", "train --jitter 5:50ms");
 }
 
 /* The other rank reports the timeout when it expires, not when the sleeper wakes. */
@@ -99,7 +95,7 @@ static const char *sleeper_is_not_named(double timeout, void *context) {
     const char *wanted = gs_test_format("no answer within %g s from rank 0", timeout);
     char *output;
     const int status = gs_test_program(
-        &output, "train --model softmax --devices cpu,cpu --slow 0:1000000 --timeout %g", timeout);
+        &output, "train --model softmax --devices cpu,cpu --jitter 0:1000s --timeout %g", timeout);
     return status == 1 && strstr(output, wanted) ? NULL : gs_test_wrong("exit %d: %s", status, output);
 }
 
@@ -123,8 +119,9 @@ TEST(ranks_must_agree_on_the_mode) {
         {"--verify 3", "--verify 4", "rank 1 and rank 0 differ in --verify (4 versus 3)"},
         {"--verify 3", "", "rank 1 and rank 0 differ in --verify (never versus 3)"},
         {"--accumulate 2", "", "rank 1 and rank 0 differ in --accumulate (1 versus 2)"},
-        {"--slow 1:5", "--slow 0:5", "rank 1 and rank 0 differ in --slow (0:5 versus 1:5)"},
-        {"", "--slow 0:5", "rank 1 and rank 0 differ in --slow (0:5 versus none)"},
+        {"--jitter 1:5ms", "--jitter 0:5ms",
+         "rank 1 and rank 0 differ in --jitter (0:5ms@100% versus 1:5ms@100%)"},
+        {"", "--jitter 0:5ms", "rank 1 and rank 0 differ in --jitter (0:5ms@100% versus none)"},
         {"--jitter 0:5ms@5%", "", "rank 1 and rank 0 differ in --jitter (none versus 0:5ms@5%)"},
         {"--link 1ms,1Gbit/s", "--link 1ms,1MB/s",
          "process 1 and process 0 differ in --link (1ms,1MB/s versus 1ms,125MB/s)"},

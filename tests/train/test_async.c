@@ -44,7 +44,8 @@ TEST(async_with_k_0_between_processes) {
 /* The others run K steps ahead of a slow worker, and no further. */
 TEST(async_keeps_its_bound) {
     for (int k = 1; k <= 3; k += 2) {
-        gs_settings s = gs_test_settings("cpu,cpu,cpu --model 'flatten, linear 10' --sync async --slow 2:20");
+        gs_settings s =
+            gs_test_settings("cpu,cpu,cpu --model 'flatten, linear 10' --sync async --jitter 2:20ms");
         s.staleness = k;
         gs_result r = gs_test_train(&s);
         assert_int_equal(r.steps, GS_TEST_STEPS);

@@ -122,7 +122,7 @@ TEST(exact_is_that_of_one_worker) {
 
 /* Shards that wait for a sum also stop waiting when another worker is lost. */
 TEST(exact_with_a_worker_that_hangs) {
-    gs_settings s = gs_test_with(settings("cpu,cpu"), "--exact --timeout 0.5 --slow 1:3000");
+    gs_settings s = gs_test_with(settings("cpu,cpu"), "--exact --timeout 0.5 --jitter 1:3000ms");
     assert_train_fails(GS_E_PEER, "", &s);
 }
 

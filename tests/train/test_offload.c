@@ -169,7 +169,7 @@ TEST(a_record_is_the_same) {
  * wait, is running. */
 TEST(two_runs_share_a_folder) {
     static const char RUN[] =
-        "train --model lenet --threads 1 --batch 32 --steps 20 --optimizer adam --slow 0:20";
+        "train --model lenet --threads 1 --batch 32 --steps 20 --optimizer adam --jitter 0:20ms";
     const char *folder = gs_test_folder();
     char *output;
     const char *one = gs_test_format("sha256 %s", gs_test_sha256("%s", RUN)),

@@ -211,7 +211,7 @@ TEST(a_failed_sum_ends_the_run) {
         if (!strstr(gs_message(), "epoch 1, step ")) fail_msg("%s", gs_message());
     }
     gs_settings s = settings_for("cpu,cpu", "allreduce");
-    s = gs_test_with(s, "--bucket 1 --timeout 0.3 --slow 1:2000");
+    s = gs_test_with(s, "--bucket 1 --timeout 0.3 --jitter 1:2000ms");
     assert_train_fails(GS_E_PEER, "no answer within 0.3 s from ", &s);
 }
 

@@ -19,11 +19,11 @@ static void stopped(char **output, const char *options, const char *line) {
 }
 
 /* Each step sleeps so long that the first epoch cannot end. */
-static const char SLOW[] = "--model softmax --epochs 3 --slow 0:500";
+static const char SLOW[] = "--model softmax --epochs 3 --jitter 0:500ms";
 
 TEST(stopped_before_the_first_test) {
     char *output;
-    stopped(&output, SLOW, "^slow ");
+    stopped(&output, SLOW, "^jitter ");
     assert_has(output, "\nstopped  ");
     if (strstr(output, "accuracy") || strstr(output, "done ")) fail_msg("nothing was tested: %s", output);
     const char *options = gs_test_format("%s --json", SLOW);
@@ -37,7 +37,7 @@ TEST(stopped_before_the_first_test) {
 
 /* With all samples in one batch, an epoch has one step. */
 TEST(stopped_after_a_test) {
-    static const char options[] = "--model softmax --epochs 100000 --batch 6000 --slow 0:20";
+    static const char options[] = "--model softmax --epochs 100000 --batch 6000 --jitter 0:20ms";
     char *output;
     stopped(&output, options, "^ *test .* samples/s");
     const char *line = strstr(output, "\ntest     accuracy ");

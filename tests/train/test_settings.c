@@ -74,7 +74,7 @@ TEST(values_that_are_none) {
     REFUSED(wire, (gs_wire)77, "unknown --wire '77'; choose one of: f32, f16, bf16");
     REFUSED(lr_rule, (gs_lr_rule)9, "unknown --lr-rule '9'; choose one of: none, linear, sqrt");
     REFUSED(loss, (gs_loss)5, "unknown --loss '5'; choose one of: cross_entropy, squared_error");
-    REFUSED(slow, ((gs_slow){0, NAN}), "--slow: '0:nan' is not RANK:MS");
+    REFUSED(jitter, ((gs_jitter){1, {{0, NAN, 1}}}), "--jitter: '0:nanus@100%' is not RANK:TIME@SHARE%");
     REFUSED(link, ((gs_link){11, 1e6}), "--link: '11s,1MB/s' is not LATENCY,BANDWIDTH");
     REFUSED(link, ((gs_link){1e-3, NAN}), "--link: '1ms,nanB/s' is not LATENCY,BANDWIDTH");
     REFUSED(link, ((gs_link){1e-3, 0}), "--link: '1ms,0B/s' is not LATENCY,BANDWIDTH");
@@ -92,8 +92,7 @@ TEST(values_that_look_like_others) {
     REFUSED(link, ((gs_link){-1, 0}), "--link: '-1000000us,0B/s' is not LATENCY,BANDWIDTH");
     REFUSED(jitter, ((gs_jitter){-1, {{0}}}), "--jitter: '-1 pauses' is not RANK:TIME@SHARE%");
     REFUSED(jitter, ((gs_jitter){GS_PAUSES + 1, {{0, 1, 1}}}), "--jitter: '9 pauses' is not");
-    REFUSED(slow, ((gs_slow){-3, 0}), "--slow: '-3:0' is not RANK:MS");
-    REFUSED(slow, ((gs_slow){1, -5}), "--slow: '1:-5' is not RANK:MS");
+    REFUSED(jitter, ((gs_jitter){1, {{-3, 1, 1}}}), "--jitter: '-3:1s@100%' is not RANK:TIME@SHARE%");
     REFUSED(checkpoint_every, ((gs_checkpoint_every){0, NAN}), "--checkpoint-every: 'nanus' is not");
     REFUSED(checkpoint_every, ((gs_checkpoint_every){0, -1}), "--checkpoint-every: '-1000000us' is not");
     REFUSED(batch_norm, ((gs_batch_norm_groups){(gs_batch_norm_over)7, 4}), "'unknown:4' is not global");
@@ -109,8 +108,8 @@ TEST(accepted_values_read_back) {
     static const struct {
         const char *option, *value[6];
     } all[] = {{"checkpoint-every", {"1000000s", "1ms", "999999.999999s", "1000000000000000"}},
-               {"slow", {"1:0.00001", "1:1000000", "2147483647:123456.789012"}},
-               {"jitter", {"3:20ms@0.00001%", "3:1000s@100%", "2147483647:0.0000001us@33.3333333333333333%"}},
+               {"jitter",
+                {"3:20ms@0.00001%", "3:1000s@100%", "2147483647:0.0000001us@33.3333333333333333%", "1:10us"}},
                {"link", {"0.00001us,1GB/s", "10s,1000GB/s", "0us,1B/s", "0.3333333us,123456789.123B/s"}},
                {"schedule", {"step:0.0000001,1000000@0.0000001", "step:30,30.000000000000004@1"}},
                {"batch-norm", {"ghost:1000000000", "ghost:1"}},

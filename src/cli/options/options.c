@@ -172,10 +172,10 @@ enum { MARGIN = 25 };
 
 /* An option's default: its current value as text; "" if it is off or has no default. `text` is a buffer. */
 static const char *default_of(const gs_option *o, char *text, size_t size) {
-    if (o->kind == GS_OPTION_FLAG || o->kind == GS_OPTION_CHANNELS || o->kind == GS_OPTION_SLOW ||
-        o->kind == GS_OPTION_AUGMENT || o->kind == GS_OPTION_SEGMENTS || o->kind == GS_OPTION_JITTER ||
-        o->kind == GS_OPTION_LINK || o->kind == GS_OPTION_RANGE || o->kind == GS_OPTION_OFFLOAD ||
-        o->kind == GS_OPTION_EVERY || strstr(o->help, "(default"))
+    if (o->kind == GS_OPTION_FLAG || o->kind == GS_OPTION_CHANNELS || o->kind == GS_OPTION_AUGMENT ||
+        o->kind == GS_OPTION_SEGMENTS || o->kind == GS_OPTION_JITTER || o->kind == GS_OPTION_LINK ||
+        o->kind == GS_OPTION_RANGE || o->kind == GS_OPTION_OFFLOAD || o->kind == GS_OPTION_EVERY ||
+        strstr(o->help, "(default"))
         return "";
     if (gs_option_is_number(o->kind)) {
         double value = gs_option_number(o->kind, o->value);

@@ -194,11 +194,9 @@ const gs_run_option gs_run_table[] = {
     {"throttle", GS_OPTION_DOUBLE, AT(throttle), 0.001, 1e6, "MB/S",
      "limit each loader to this rate, to see the effect", GS_LEARNING | GS_BY_LAYOUT,
      .json = {"throttle_mb_per_s"}, .null = true, .agreement = GS_MAY_DIFFER},
-    {"slow", GS_OPTION_SLOW, AT(slow), 0, 0, "RANK:MS", "make this worker sleep MS ms in each step",
-     GS_TRAINING, .off = "none", .json = {"slow"}, .null = true},
     {"jitter", GS_OPTION_JITTER, AT(jitter), 0, 0, "LIST",
-     "hiccups: 3:20ms@5% makes worker 3 pause 20 ms in 5 % of its steps; several with commas", GS_TRAINING,
-     .json = {"jitter", "jitter"}, .null = true},
+     "3:20ms makes worker 3 pause 20 ms in each step, 3:20ms@5% in 5 % of its steps; several with commas",
+     GS_TRAINING, .json = {"jitter", "jitter"}, .null = true},
     {"link", GS_OPTION_LINK, AT(link), 0, 0, "LATENCY,BANDWIDTH",
      "a network between the workers: with 50us,125MB/s a message takes 50 us and 1 s per 125 MB", GS_TRAINING,
      .json = {"link", "link"}, .null = true},
@@ -409,15 +407,6 @@ static const char *name_or_number(gs_option_kind kind, const void *value, char *
 
 /* ---- text ---- */
 
-/* With 0 ms no rank is slow, so the text is "0:0" for any rank. */
-static const char *slow_text(const gs_slow *slow, char *text, size_t size) {
-    const bool nobody = slow->rank >= 0 && slow->ms >= 0 && !(slow->ms > 0);
-    char ms[40];
-    gs_unit_print(slow->ms, gs_units_none, ms, sizeof ms);
-    snprintf(text, size, "%d:%s", nobody ? 0 : slow->rank, ms);
-    return text;
-}
-
 static const char *every_text(const gs_checkpoint_every *e, char *text, size_t size) {
     const bool timed = !(e->seconds <= 0 && e->seconds >= 0);
     if (e->steps > 0)
@@ -431,8 +420,6 @@ static const char *every_text(const gs_checkpoint_every *e, char *text, size_t s
 #define OWN_KINDS(X)                                                                                         \
     X(SHAPE, gs_shape_parse(text, value), shape_text(value, text, size),                                     \
       "CHANNELSxHEIGHTxWIDTH, such as 1x28x28, or with xTOKENS after it")                                    \
-    X(SLOW, read_slow(text, value), slow_text(value, text, size),                                            \
-      "RANK:MS, such as 1:50; at most 1000000 ms")                                                           \
     X(RANGE, read_range(text, value), range_text(value, text, size),                                         \
       "FIRST-LAST, such as 4-7, one step, or none; the first step is 1")                                     \
     X(AUGMENT, gs_augment_read(text, value), gs_augment_text(value, text, size),                             \
@@ -442,7 +429,8 @@ static const char *every_text(const gs_checkpoint_every *e, char *text, size_t s
       "none, or some of optimizer, activations and weights with commas, each once, such as "                 \
       "optimizer,activations")                                                                               \
     X(JITTER, gs_jitter_read(text, value), gs_jitter_text(value, text, size),                                \
-      "RANK:TIME@SHARE%, such as 3:20ms@5%; up to 8 with commas, each rank once; at most 1000 s")            \
+      "RANK:TIME@SHARE%, such as 3:20ms@5%, or RANK:TIME; up to 8 with commas, each rank once; at most "     \
+      "1000 s")                                                                                              \
     X(LINK, gs_link_read(text, value), gs_link_text(value, text, size),                                      \
       "LATENCY,BANDWIDTH, such as 50us,125MB/s; 0us to 10s (us, ms, s), 1B/s to 1000GB/s (B/s, kB/s, MB/s, " \
       "GB/s, or kbit/s, Mbit/s, Gbit/s)")                                                                    \
@@ -522,17 +510,6 @@ static gs_status parse_by_channel(const gs_option *o, const char *text) {
              "a number from %.12g to %.12g, or up to %d with commas, one for each channel", o->min, o->max,
              GS_CHANNELS);
     return is_not(o, text, wanted);
-}
-
-static bool read_slow(const char *text, gs_slow *out) {
-    unsigned long rank;
-    double ms;
-    char end;
-    if (text[strspn(text, "0123456789:.")] || sscanf(text, "%10lu:%lf%c", &rank, &ms, &end) != 2 ||
-        rank > INT_MAX || ms > 1e6)
-        return false;
-    *out = (gs_slow){(int)rank, ms};
-    return true;
 }
 
 static bool read_range(const char *text, gs_step_range *out) {

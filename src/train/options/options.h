@@ -22,8 +22,7 @@ typedef enum gs_option_kind {
     GS_OPTION_DOUBLE,   /* double */
     GS_OPTION_SHAPE,    /* gs_shape: CxHxW */
     GS_OPTION_CHANNELS, /* gs_by_channel: a number, or one for each channel, separated by commas */
-    GS_OPTION_SLOW,     /* gs_slow: RANK:MS */
-    GS_OPTION_JITTER,   /* gs_jitter: RANK:TIME@SHARE%, ... */
+    GS_OPTION_JITTER,   /* gs_jitter: RANK:TIME@SHARE% or RANK:TIME, ... */
     GS_OPTION_LINK,     /* gs_link: LATENCY,BANDWIDTH */
     GS_OPTION_RANGE,    /* gs_step_range: A-B, A, none */
     GS_OPTION_NORM,     /* gs_batch_norm_groups: global, local, ghost:G */
