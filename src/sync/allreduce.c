@@ -115,23 +115,10 @@ static gs_status allreduce_sum(gs_sync *s, float *data, size_t count) {
     return gs_comm_all_reduce(s->comm, data, count, GS_F32, GS_SUM);
 }
 
-const gs_sync_scheme gs_sync_allreduce = {
-    .name = "allreduce",
-    .what = "the transport's own: in shared memory, or over Gloo",
-    .sum = allreduce_sum,
-    .cost_in_16_bits = cost_in_16_bits,
-};
+#define LIBRARY(name_, what_)                                                                                \
+    const gs_sync_scheme gs_sync_##name_ = {                                                                 \
+        .name = #name_, .what = what_, .sum = allreduce_sum, .cost_in_16_bits = cost_in_16_bits};
 
-const gs_sync_scheme gs_sync_gloo = {
-    .name = "gloo",
-    .what = "allreduce by Gloo's ring, even between two processes",
-    .sum = allreduce_sum,
-    .cost_in_16_bits = cost_in_16_bits,
-};
-
-const gs_sync_scheme gs_sync_hierarchical = {
-    .name = "hierarchical",
-    .what = "allreduce in two levels: threads, then processes",
-    .sum = allreduce_sum,
-    .cost_in_16_bits = cost_in_16_bits,
-};
+LIBRARY(allreduce, "the transport's own: in shared memory, or over Gloo")
+LIBRARY(gloo, "allreduce by Gloo's ring, even between two processes")
+LIBRARY(hierarchical, "allreduce in two levels: threads, then processes")
