@@ -40,7 +40,7 @@ enum { GS_STAT_LOSS = 0, GS_STAT_CORRECT = 1, GS_STAT_SAMPLES = 2, GS_STAT_STOP 
  * WITH(..., parameter, help) for operators whose last argument is a float parameter; or OWN(...) for operators whose
  * layer layer/activations.c defines by hand. y may be x, and dx may be dy. The slots of gs_backend, the lists in
  * operators.h, the host side of the kernels (cl/element_wise.c), the layers, the words of model texts and the tests
- * expand this table; `of` is free for their use. A row's functions are in cpu/NAME.c, cpu/plain/NAME.c, cl/NAME.cl.
+ * expand this table; `of` is free for their use. A row's functions are in cpu/NAME.c, cl/NAME.cl and cpu/plain/.
  *
  *     relu       y = max(x, 0);  dx = dy where y > 0, else 0
  *     tanh       y = tanh(x);  dx = dy (1 - y^2)
@@ -320,7 +320,7 @@ typedef struct gs_backend {
     /* Like sgd, but with the step w -= lr (g + momentum v). v is always needed. */
     gs_status (*nesterov_update)(gs_device *, gs_mem w, gs_mem v, gs_mem dw, size_t count, float scale,
                                  float lr, float momentum, float weight_decay);
-    /* The rows of GS_STEP_UPDATES: X(of, NAME, update), in cpu/NAME.c, cpu/plain/NAME.c and cl/NAME.cl; `of` is free
+    /* The rows of GS_STEP_UPDATES: X(of, NAME, update), in cpu/NAME.c, cl/NAME.cl and cpu/plain/adam.c; `of` is free
      * for the table's users. For every parameter (m and v below FLT_MIN become 0; lion ignores v, which is GS_NONE):
      *
      *     adam  g = scale dw + l2 w;  m = beta1 m + rest1 g;  v = beta2 v + (rest2 g) g;
