@@ -7,7 +7,7 @@ static float or_zero(float x) {
     return fabsf(x) < FLT_MIN ? 0 : x;
 }
 
-/* m = beta1 m + rest1 g;  v = beta2 v + rest2 g g;  both 0 below FLT_MIN.  Returns rate (m / (root sqrt(v) + epsilon)) */
+/* m = beta1 m + rest1 g;  v = beta2 v + rest2 g g;  0 below FLT_MIN;  step = rate (m / (root sqrt(v) + epsilon)) */
 static float step_of(float *m, float *v, float g, gs_adam_step s) {
     *m = or_zero(s.beta1 * *m + s.rest1 * g);
     *v = or_zero(s.beta2 * *v + s.rest2 * g * g);

@@ -6,7 +6,7 @@
  *   - by `gradsum profile --plain`, which shows layer by layer what the rest of cpu/ gains.
  *
  * They have their own folder because the files they explain are compiled several times, and some are close to the limit
- * on file length; and here they can be read in one go. element_wise.c has tanh, gelu and the like. dropout and one_hot are
+ * on file length; and here they can be read in one go. element_wise.c: tanh, gelu and others. dropout and one_hot are
  * missing: in cpu/dropout.c and cpu/data.c they are plain loops already.
  *
  * A function receives memory (x_, w_) and first gives it a shape, so that x[i][k] means the same as in the formula. n
