@@ -57,7 +57,7 @@ TEST(the_bits_of_other_machines) {
     if (!gs_test_has_opencl()) return;
     bits_differ("store(a / b", "store(a * (1 / b)", "arithmetic.cl", "division is not correctly rounded");
     bits_differ("a, b, a + b", "a, b, (a + b) * 1.0000002f", "add.cl",
-                "a multi-layer perceptron (--model mlp --steps 50");
+                "a multi-layer perceptron (--model mlp --batch 64");
 }
 
 /* Each line is a JSON object; the last line gives the number of problems. */
