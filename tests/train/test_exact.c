@@ -34,17 +34,29 @@ TEST(exact_gives_one_sha256) {
     }
 }
 
-/* Tests empty virtual shards, dropout, weight decay, and micro-batches within a virtual shard. The result also equals
- * plain training's up to rounding. */
-TEST(exact_holds_for_ragged_batches) {
-    gs_test_exact(gs_test_settings("cpu"));
+/* The rows of bits.txt (tests/system/bits.sh), each on one kind of device. */
+TEST(exact_gives_the_hashes_of_the_table) {
+    static const char *const devices[] = {"cpu", "cpu,cpu", "cl"};
+    const char *const folder = gs_test_folder();
+    char hash[65], options[200];
+    int rows = 0;
+    FILE *f = gs_test_open(gs_test_source("tests/golden/bits.txt"), "r");
+    for (; fscanf(f, "%64s %*s %199[^\n]", hash, options) == 2; rows++)
+        assert_shell_prints(0, hash,
+                            "cd %s && seq 2000 >numbers.txt && %s/gradsum train --exact --tests 0 --steps 50 "
+                            "%s --devices %s --save weights && sha256sum weights",
+                            folder, GS_BUILD_DIR, options, devices[rows % (gs_test_has_opencl() ? 3 : 2)]);
+    fclose(f);
+    assert_int_equal(rows, 11);
 }
 
-/* Virtual shards of 188 samples in micro-batches of 130: the division must not depend on the number of workers. */
-TEST(exact_cuts_micro_batches_alike) {
-    gs_settings s = gs_test_settings("cpu --model 'flatten, linear 10' --batch 1500 --micro-batch 130 "
-                                     "--steps 4");
-    gs_test_exact(s);
+/* Tests empty virtual shards, dropout, weight decay, and micro-batches within a virtual shard. The result also equals
+ * plain training's up to rounding. Then virtual shards of 188 samples in micro-batches of 130: the division must not
+ * depend on the number of workers. */
+TEST(exact_holds_for_ragged_batches) {
+    gs_test_exact(gs_test_settings("cpu"));
+    gs_test_exact(
+        gs_test_settings("cpu --model 'flatten, linear 10' --batch 1500 --micro-batch 130 --steps 4"));
 }
 
 TEST(exact_refuses_what_it_cannot_hold) {
