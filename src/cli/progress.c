@@ -228,7 +228,8 @@ static void print_recompute(const gs_settings *s, const gs_worker *w) {
                       gs_s((unsigned)r.segments), 100 * r.again / (r.forward + r.backward));
 }
 
-static void print_chosen(const gs_settings *s, int workers) {
+static void print_chosen(const gs_settings *s, const gs_worker *w) {
+    const int workers = w->comm->size;
     char link[80], augment[GS_AUGMENT_TEXT];
     if (s->precision != GS_PRECISION_F32)
         gs_print_fact("products", "of %s in linear, conv2d and attention; sums and weights are f32%s",
@@ -241,16 +242,15 @@ static void print_chosen(const gs_settings *s, int workers) {
     if (s->wire != GS_WIRE_F32 && workers > 1)
         gs_print_fact("wire", "gradients travel as %s; they are summed in f32", gs_wire_name(s->wire));
     if ((s->bucket || s->wire != GS_WIRE_F32 || gs_link_is_there(&s->link)) && workers == 1)
-        gs_print_fact("alone",
-                      "one worker has nobody to sum with: --bucket, --wire and --link change nothing");
+        gs_print_fact("alone", "one worker has nobody to sum with: --bucket, --wire, --link change nothing");
     if (s->label_smoothing > 0)
-        gs_print_fact("labels",
-                      "%g of each is spread over all classes in training; the test loss is without that",
+        gs_print_fact("labels", "%g of each is spread over all classes in training, not in the test loss",
                       (double)s->label_smoothing);
     if (s->clip > 0)
         gs_print_fact("clip", "gradients are shortened to a norm of at most %g", (double)s->clip);
     if (s->accumulate > 1)
-        gs_print_fact("passes", "%d over each worker's part of the batch, %s", s->accumulate,
+        gs_print_fact("passes", "%d over each worker's part of the batch, %s",
+                      w->schedule.passes * w->schedule.mine / w->schedule.leaves,
                       s->zero > 1 ? "each with its sum" : "before one sum");
     for (int i = 0; i < s->jitter.count; i++) {
         const gs_pause *p = &s->jitter.pause[i];
@@ -426,7 +426,7 @@ static void text_start(const gs_progress *p, const gs_worker *w) {
     if (*p->ended) gs_print_fact("resume", "%s", p->ended);
     if (!*p->ended) print_rates(s, w);
     if (!*p->ended) print_recompute(s, w);
-    if (!*p->ended) print_chosen(s, w->comm->size);
+    if (!*p->ended) print_chosen(s, w);
     gs_flush_output();
 }
 

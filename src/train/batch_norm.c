@@ -68,10 +68,9 @@ gs_status gs_largest_micro_batch(const gs_settings *s, gs_shape in, size_t *most
 static gs_status check_global(const gs_settings *s, size_t batch, int workers) {
     const gs_strategy *strategy = gs_strategy_of(s);
     size_t most = s->micro_batch ? s->micro_batch : GLOBAL_MOST;
-    const int groups = workers / gs_model_parallel_size(s);
-    const int leaves = s->exact ? GS_LEAVES / groups : GS_LEAVES;
-    const size_t part = leaves < GS_LEAVES ? gs_shard_of(batch, leaves, GS_LEAVES).first
-                                           : (batch + (size_t)groups - 1) / (size_t)groups;
+    const size_t n = (size_t)(workers / gs_model_parallel_size(s)),
+                 leaves = GS_LEAVES / n; /* of a worker, with --exact */
+    const size_t part = s->exact ? gs_shard_of(batch, (int)leaves, GS_LEAVES).first : (batch + n - 1) / n;
     char parts[32] = "";
     if (s->pipeline > 1)
         snprintf(parts, sizeof parts, "--pipeline %d", s->pipeline);
@@ -95,7 +94,8 @@ static gs_status check_global(const gs_settings *s, size_t batch, int workers) {
             "--batch-norm global: --batch %zu gives a worker %zu samples, which it computes in micro-batches "
             "of %zu, and statistics of the global batch need all samples at once; wanted a batch of at "
             "most %zu; or %s",
-            batch, part, most, most * (size_t)workers, advice + strlen("wanted "));
+            batch, part, most, s->exact ? most / leaves * GS_LEAVES + most % leaves : most * n,
+            advice + strlen("wanted "));
     if (s->bucket && workers > 1)
         return gs_fail(
             GS_E_USAGE,

@@ -457,9 +457,9 @@ static gs_status check_passes(const gs_settings *s, int workers) {
     if (s->accumulate <= passes) return GS_OK;
     return gs_fail(
         GS_E_USAGE,
-        "--accumulate %d: with --exact a worker's passes divide its part of the %d virtual shards, and "
-        "each of the %d worker%s has %d; wanted at most %d",
-        s->accumulate, GS_EXACT_SHARDS, workers, gs_s((unsigned)workers), passes, passes);
+        "--accumulate %d: with --exact a worker's passes divide its virtual shards, and each worker has %d "
+        "of the %d; wanted at most %d",
+        s->accumulate, passes, GS_EXACT_SHARDS, passes);
 }
 
 gs_status gs_check_pauses(const gs_settings *s, int workers) {
@@ -505,6 +505,5 @@ gs_status gs_check_workers(const gs_settings *s, const gs_dataset *train_set, in
     GS_TRY(gs_tensor_check_workers(s, train_set->shape));
     if (strategy->check_workers) GS_TRY(strategy->check_workers(s, train_set, workers));
     if (s->exact) GS_TRY(check_passes(s, workers));
-    if (s->regrouped) return GS_OK;
-    return gs_check_pauses(s, workers);
+    return s->regrouped ? GS_OK : gs_check_pauses(s, workers);
 }

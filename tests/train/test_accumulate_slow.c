@@ -68,7 +68,8 @@ TEST(accumulation_saves_memory) {
     assert_prints(2, "--accumulate 33: more passes than the 32 samples",
                   "launch -n 2 -- train --devices cpu,cpu --accumulate 33");
     assert_prints(2, "--accumulate: '0' is not a whole number", "train --accumulate 0");
-    assert_prints(2, "each of the 1 worker has 8; wanted at most 8", "train --exact --accumulate 9");
+    assert_prints(2, "each worker has 8 of the 8; wanted at most 8", "train --exact --accumulate 9");
+    assert_prints(0, "passes   4 over", "train --exact --model softmax --steps 2 --accumulate 3");
     assert_prints(0, "passes   4 over", "train --model softmax --steps 2 --accumulate 4");
 }
 

@@ -155,6 +155,10 @@ TEST(what_cannot_be_is_refused) {
     t = gs_test_with(t, "--batch 6000 --devices cpu");
     t.micro_batch = 0;
     assert_refused(t, "--batch 6000 gives a worker 6000 samples, which it computes in micro-batches of 4096");
+    t = gs_test_with(s, "--exact --batch 10 --micro-batch 5"); /* leaves of 2, 2, 1, 1 | 1, 1, 1, 1 samples */
+    assert_refused(t, "need all samples at once; wanted a batch of at most 9; or");
+    t = gs_test_with(t, "--batch 9");
+    gs_test_train(&t);
     t = gs_test_with(s, "--bucket 8");
     assert_refused(t, "wanted --batch-norm ghost:G (statistics of each G samples) or local, or no --bucket");
     t.devices = "cpu"; /* with one worker nothing is summed */
