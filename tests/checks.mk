@@ -83,9 +83,11 @@ test-layouts: $(B)/gradsum-test $(B)/gradsum
 	GRADSUM_TEST_LAYOUTS=all $(B)/gradsum-test layout_weights
 
 # One hash on every machine: --exact with each instruction set that the machine has, 1 and 2 threads, 1 to 8 workers,
-# against the table golden/bits.txt. The operators are compared bit by bit in `make test`, group bits.
-test-bits: all
+# against the table golden/bits.txt. Then each operator, bit by bit, with 200 drawn shapes (4 in `make test`) and
+# 1,000,003 values (100,003).
+test-bits: all $(B)/gradsum-test
 	tests/system/bits.sh $(B)/gradsum
+	GRADSUM_TEST_DRAWN=200 $(B)/gradsum-test bits
 
 test-install: all
 	tests/system/packages_test.sh
