@@ -20,7 +20,7 @@ hash() {
     rm -f weights
     # shellcheck disable=SC2086
     "$program" ${launch-} train --exact --tests 0 --steps "$steps" $1 --save weights >output 2>&1 ||
-        { cat output; echo "bits.sh: failed: $1" >&2; return 1; }
+        { cat output >&2; echo "bits.sh: failed: $1" >&2; return 1; }
     sha256sum <weights | cut -c 1-64
 }
 

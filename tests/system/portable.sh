@@ -36,6 +36,12 @@ run() {
         fi' run GROUP "$@"
 }
 
+# hashes PROGRAM STEPS: the program's weights after so many steps are those of the table.
+hashes() {
+    said=$("$(dirname "$0")/bits.sh" "$1" cpu "$2") || { echo "$said"; echo "test-portable: $part failed" >&2; exit 1; }
+    echo "test-portable: $part: $said"
+}
+
 # The whole library through its header, with each C++ compiler, in the oldest supported standard.
 part_header() {
     cat >"$out/header.cc" <<'END'
@@ -68,6 +74,7 @@ part_clang() {
     need clang && need clang++ || return 0
     $make B="$out/clang" CC=clang CXX=clang++ "$out/clang/gradsum" "$out/clang/gradsum-test"
     run "philox operators operators_plain sgd optimizers fused wire sync $formats model train" "$out/clang/gradsum-test"
+    hashes "$out/clang/gradsum" 50
     # Also a lab with its sanitizers; here the compilers come from the environment.
     CC=clang CXX=clang++ $make B="$out/clang" SOLUTIONS=1 lab-07 >"$out/clang.log" 2>&1 || true
     if ! grep -q '^  total 10/10$' "$out/clang.log"; then
@@ -81,6 +88,7 @@ part_clang() {
 part_O0() {
     $make B="$out/O0" CFLAGS=-O0 CXXFLAGS=-O0 "$out/O0/gradsum" "$out/O0/gradsum-test"
     run "philox fused wire idx safetensors model exact" "$out/O0/gradsum-test"
+    hashes "$out/O0/gradsum" 5
 }
 
 # ---- arm64 -----------------------------------------------------------------------------------------------------------
@@ -160,6 +168,7 @@ part_arm64() {
     unset PKG_CONFIG_SYSROOT_DIR PKG_CONFIG_LIBDIR
     "$out/arm64/gradsum" devices | grep -q 'own loops: NEON' ||
         { echo "test-portable: arm64 without NEON" >&2; exit 1; }
+    hashes "$out/arm64/gradsum" 5
     export GRADSUM_TEST_DEVICES=cpu GRADSUM_TEST_SMALL=1
     run "philox pool shard model model_text step_time $formats wire fused operators operators_plain sgd optimizers" \
         "$qemu" -L "$root" "$out/arm64/gradsum-test"
