@@ -51,9 +51,8 @@ static void open_all(void) {
     for (int i = 0; i < 6; i++) add_device("cpu", 1 + i % 2, "GRADSUM_ISA", levels[i / 2]);
 }
 
-/* Which values are drawn. MIXED: half of them have magnitudes from 2^-16 to 2^8, a quarter has any bits, a quarter is
- * special. Sums need the others, or nearly all would be NaN: FINITE has these magnitudes only, TINY those from the
- * smallest subnormal number to 2^12, RARE one special value in 97. */
+/* MIXED: half have magnitudes from 2^-16 to 2^8, a quarter any bits, a quarter is special (sums are mostly NaN). FINITE:
+ * these magnitudes; TINY: from the smallest subnormal number to 2^12; RARE: as FINITE, but one in 97 is special. */
 typedef enum values { MIXED, FINITE, TINY, RARE, GIVEN } values;
 
 static float drawn(size_t i, uint32_t salt, values v) {
@@ -256,7 +255,7 @@ TEST(a_wrong_mode_is_named) {
 }
 #endif
 
-/* A kernel in a folder of the user's fuses what it must not. test_doctor.c has one that divides as fast compilers do. */
+/* A kernel of the user's fuses what it must not. test_doctor.c has one that divides as fast compilers do. */
 TEST(a_wrong_kernel_is_named) {
     gs_test_need_opencl();
     const char *output = gs_test_shell_output(

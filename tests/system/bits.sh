@@ -2,8 +2,8 @@
 # bits.sh PROGRAM [record | cpu [STEPS]]: `train --exact` gives one SHA-256 of the weights for a command, on every
 # machine. A row of tests/golden/bits.txt: the hash after 50 steps, the hash of a run of 5 steps, the options.
 # Repeats each run in every way that this machine offers, and compares its hash with the table: 50 steps, but 5 where
-# FMA is computed in software, and with the kernels for another kind of OpenCL device. "record" prints a new table. "cpu"
-# runs each row once, on the CPU.
+# FMA is computed in software, and with the kernels for another kind of OpenCL device. "record" prints a new table.
+# "cpu" runs each row once, on the CPU.
 set -euo pipefail
 here=$(dirname "$(realpath "$0")")
 program=$(realpath "$1") only=${2-} steps=${3-50} table=$here/../golden/bits.txt
@@ -67,7 +67,7 @@ done <"$table"
 
 # gradsum doctor --exact holds short runs of the table.
 held=$(grep -oE '"([0-9a-f]{64}|--model [^"]*)"' "$here/../../src/cli/doctor_exact.c" | tr -d '"' | paste -d ' ' - -)
-if [ -z "$held" ] || cut -d ' ' -f 2- "$table" | grep -vxFf - <<<"$held"; then
+if [ -z "$held" ] || grep -vxFf <(cut -d ' ' -f 2- "$table") <<<"$held"; then
     echo "bits: doctor_exact.c holds another row"
     failed=1
 fi

@@ -37,7 +37,6 @@ TEST(exact_gives_one_sha256) {
 /* The rows of bits.txt (tests/system/bits.sh), each on one kind of device. */
 TEST(exact_gives_the_hashes_of_the_table) {
     static const char *const devices[] = {"cpu", "cpu,cpu", "cl"};
-    const char *const folder = gs_test_folder();
     char hash[65], options[200];
     int rows = 0;
     FILE *f = gs_test_open(gs_test_source("tests/golden/bits.txt"), "r");
@@ -45,7 +44,8 @@ TEST(exact_gives_the_hashes_of_the_table) {
         assert_shell_prints(0, hash,
                             "cd %s && seq 2000 >numbers.txt && %s/gradsum train --exact --tests 0 --steps 50 "
                             "%s --devices %s --save weights && sha256sum weights",
-                            folder, GS_BUILD_DIR, options, devices[rows % (gs_test_has_opencl() ? 3 : 2)]);
+                            gs_test_folder(), GS_BUILD_DIR, options,
+                            devices[rows % (gs_test_has_opencl() ? 3 : 2)]);
     fclose(f);
     assert_int_equal(rows, 11);
 }
