@@ -51,8 +51,8 @@ static void open_all(void) {
     for (int i = 0; i < 6; i++) add_device("cpu", 1 + i % 2, "GRADSUM_ISA", levels[i / 2]);
 }
 
-/* MIXED: half have magnitudes from 2^-16 to 2^8, a quarter any bits, a quarter is special (sums are mostly NaN). FINITE:
- * these magnitudes; TINY: from the smallest subnormal number to 2^12; RARE: as FINITE, but one in 97 is special. */
+/* MIXED: half have magnitudes from 2^-16 to 2^8, a quarter any bits, a quarter is special (sums are mostly NaN).
+ * FINITE: these magnitudes; TINY: from the smallest subnormal number to 2^12; RARE: FINITE, but one in 97 special. */
 typedef enum values { MIXED, FINITE, TINY, RARE, GIVEN } values;
 
 static float drawn(size_t i, uint32_t salt, values v) {
