@@ -14,7 +14,6 @@
 #include <fcntl.h>
 #include <fnmatch.h>
 #include <sched.h>
-#include <signal.h>
 #include <sys/wait.h>
 #include <unistd.h>
 

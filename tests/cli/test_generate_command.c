@@ -4,7 +4,6 @@
 #include "tests/support/files.h"
 #include "tests/support/program.h"
 #include <math.h>
-#include <signal.h>
 #include <sys/wait.h>
 #include <unistd.h>
 

@@ -5,7 +5,6 @@
 #include "tests/support/tiny_set.h"
 
 #include <math.h>
-#include <signal.h>
 #include <sys/wait.h>
 #include <unistd.h>
 

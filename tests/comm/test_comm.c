@@ -6,7 +6,6 @@
 #include "tests/support/ranks.h"
 
 #include <math.h>
-#include <stdatomic.h>
 #include <unistd.h>
 
 static const gs_test_layout layouts[] = {

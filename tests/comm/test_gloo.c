@@ -4,9 +4,6 @@
 #include "tests/support/program.h"
 #include "tests/support/ranks.h"
 
-#include <pthread.h>
-#include <signal.h>
-#include <stdatomic.h>
 #include <sys/stat.h>
 #include <unistd.h>
 

@@ -3,8 +3,6 @@
  * missing from the survivors. */
 #include "tests/support/program.h"
 
-#include <pthread.h>
-#include <signal.h>
 #include <sys/stat.h>
 #include <unistd.h>
 

@@ -4,7 +4,6 @@
 #include "tests/support/training.h"
 
 #include <math.h>
-#include <time.h>
 #include "core/clock.h"
 
 static const gs_test_layout layouts[] = {{"2 threads", 0, {2}},

@@ -2,7 +2,6 @@
 #include "tests/support/ranks.h"
 #include "tests/support/training.h"
 
-#include <signal.h>
 #include <unistd.h>
 
 /* Why MPI cannot be tested here; NULL if it can. */

@@ -5,7 +5,6 @@
 #include "comm/rendezvous/rendezvous.h"
 
 #include <fcntl.h>
-#include <signal.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>

@@ -6,8 +6,6 @@
 #include <arpa/inet.h>
 #include <dirent.h>
 #include <poll.h>
-#include <pthread.h>
-#include <signal.h>
 #include <sys/stat.h>
 #include <sys/socket.h>
 #include <unistd.h>

@@ -1,7 +1,6 @@
 /* Which rank is to blame when all ranks wait. */
 #include "tests/support/test.h"
 
-#include <signal.h>
 #include <sys/ptrace.h>
 #include <sys/wait.h>
 #include <sys/prctl.h>

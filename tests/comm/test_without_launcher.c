@@ -4,7 +4,6 @@
 #include "tests/support/rank_process.h"
 
 #include <fcntl.h>
-#include <signal.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <time.h>

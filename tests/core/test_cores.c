@@ -2,9 +2,6 @@
  * that nothing stays bound afterwards. */
 #include "tests/support/training.h"
 
-#include <pthread.h>
-#include <sched.h>
-
 #include "core/usable.h"
 #include "comm/create.h"
 #include "comm/shm/shm.h"

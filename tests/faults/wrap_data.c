@@ -1,6 +1,5 @@
 /* Mistakes in a worker's data: samples, targets, weights. */
 #include <stdlib.h>
-#include <string.h>
 
 #include "data/augment.h"
 #include "data/order.h"

@@ -1,7 +1,6 @@
 /* Mistakes in backward of relu and max_pool2d. At their kinks rounding decides, so without --exact even correct runs
  * may differ this much. */
 #include <stdlib.h>
-#include <string.h>
 
 #include "tests/faults/wraps.h"
 

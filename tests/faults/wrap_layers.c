@@ -1,6 +1,5 @@
 /* Mistakes in layers, in the loss and in backward. */
 #include <math.h>
-#include <string.h>
 
 #include "tests/faults/wraps.h"
 

@@ -1,7 +1,6 @@
 /* Mistakes in the sum over the workers, and in its terms. */
 #include <math.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "tests/faults/wraps.h"
 

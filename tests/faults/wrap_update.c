@@ -1,7 +1,6 @@
 /* Mistakes in the rate, the norm, the division and the update. */
 #include <math.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "tests/faults/wraps.h"
 

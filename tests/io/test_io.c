@@ -7,7 +7,6 @@
 
 #include <errno.h>
 #include <limits.h>
-#include <signal.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>

@@ -3,7 +3,6 @@
 #include "tests/support/training.h"
 
 #include <errno.h>
-#include <signal.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/wait.h>

@@ -6,8 +6,6 @@
 #include "tests/support/ranks.h"
 #include "tests/support/training.h"
 
-#include <signal.h>
-
 #include "persist/snapshots.h"
 
 #define SMALL "--model softmax --threads 1 --batch 600 --epochs 9"

@@ -5,7 +5,6 @@
 #include "tests/support/launched.h"
 #include "tests/support/training.h"
 
-#include <signal.h>
 #include <unistd.h>
 
 #define SMALL "--model softmax --threads 1 --batch 600 --epochs 9"

@@ -4,7 +4,6 @@
 #include "tests/support/launched.h"
 #include "tests/support/training.h"
 
-#include <signal.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>

@@ -1,8 +1,6 @@
 /* train --log: no damage to the log harms the run, and no failure of the run harms the log. */
 #include "tests/support/logs.h"
 
-#include <signal.h>
-
 #include "log/log.h"
 #include "tests/support/training.h"
 

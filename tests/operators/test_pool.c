@@ -1,7 +1,6 @@
 #include "cpu/pool.h"
 #include "tests/support/test.h"
 
-#include <pthread.h>
 #include <stdatomic.h>
 #include <time.h>
 

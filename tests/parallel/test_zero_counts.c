@@ -1,6 +1,5 @@
 /* --zero 1, 2, 3: less memory, and the bytes that the theory predicts. */
 #include <math.h>
-#include <stdatomic.h>
 
 #include "tests/support/counted.h"
 #include "tests/support/devices.h"

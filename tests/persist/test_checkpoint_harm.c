@@ -2,7 +2,6 @@
 #include "tests/support/files.h"
 #include "tests/support/training.h"
 
-#include <signal.h>
 #include <sys/stat.h>
 #include <unistd.h>
 

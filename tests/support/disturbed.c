@@ -1,7 +1,6 @@
 #include "tests/support/disturbed.h"
 
 #include <fcntl.h>
-#include <signal.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>

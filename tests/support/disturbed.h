@@ -1,7 +1,6 @@
 /* A launch whose ranks are killed: a test starts it, watches it, and inspects what it leaves. */
 #pragma once
 
-#include <stdint.h>
 #include <sys/types.h>
 #include "tests/support/test.h"
 

@@ -1,7 +1,6 @@
 /* Reads what train --log has written. Anything that is missing or is not JSON fails the test. */
 #pragma once
 
-#include <cjson/cJSON.h>
 #include "tests/support/files.h"
 #include "tests/support/program.h"
 

@@ -5,7 +5,6 @@
  * GS_TEST_FOLDER     a folder in which they wait for each other without MPI */
 #include "tests/support/ranks.h"
 
-#include <signal.h>
 #include <unistd.h>
 
 #ifdef GRADSUM_MPI

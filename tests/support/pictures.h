@@ -1,7 +1,6 @@
 /* Test pictures, written by the image libraries themselves. */
 #pragma once
 
-#include <stdbool.h>
 #include "tests/support/test.h"
 
 /* How a JPEG is written. */

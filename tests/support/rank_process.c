@@ -5,7 +5,6 @@
 #include "tests/support/launched.h"
 
 #include <fcntl.h>
-#include <signal.h>
 #include <sys/stat.h>
 #include <unistd.h>
 

@@ -1,6 +1,5 @@
 #include "tests/support/ranks.h"
 
-#include <pthread.h>
 #include <stdatomic.h>
 #include <sys/stat.h>
 #include <unistd.h>

@@ -2,7 +2,6 @@
 
 #include <ftw.h>
 #include <math.h>
-#include <pthread.h>
 #include <sys/stat.h>
 #include <unistd.h>
 #include "layer/layer.h"

@@ -2,7 +2,6 @@
 #include "tests/support/training.h"
 
 #include <math.h>
-#include <signal.h>
 
 static gs_settings wild(const char *devices, const char *sync) {
     return gs_test_settings(

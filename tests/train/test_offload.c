@@ -5,7 +5,6 @@
 
 #include <math.h>
 #include <sched.h>
-#include <signal.h>
 #include <stdatomic.h>
 #include <sys/resource.h>
 
