@@ -9,9 +9,7 @@
  * (PoCL generates machine code when a kernel is first enqueued or, as here, when its binary is requested.) */
 #include "cl/cl.h"
 
-#include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
 #include "io/cache.h"

@@ -19,7 +19,6 @@
 #include <CL/cl.h>
 #include <CL/cl_ext.h>
 #include <sched.h>
-#include "backend.h"
 #include "operators.h"
 
 /* Sizes on which the host and the kernels must agree. Kernels are built with macros of the same names (build.c). */

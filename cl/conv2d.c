@@ -7,7 +7,6 @@
 
 #include <limits.h>
 #include <stdlib.h>
-#include <string.h>
 
 /* ---- shared by all algorithms ---- */
 

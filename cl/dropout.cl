@@ -1,5 +1,21 @@
 #include "stored.clh"
-#include "philox.clh"
+
+/* Philox4x32-10, as in src/core/philox.c and explained in src/core/philox.h. The counter is (lo, hi), 64 bits each. */
+static uint4 philox(ulong key, ulong hi, ulong lo) {
+    uint2 k = (uint2)((uint)key, (uint)(key >> 32));
+    uint4 c = (uint4)((uint)lo, (uint)(lo >> 32), (uint)hi, (uint)(hi >> 32));
+    for (int round = 0; round < 10; round++) {
+        ulong p0 = (ulong)0xD2511F53u * c.x, p1 = (ulong)0xCD9E8D57u * c.z;
+        c = (uint4)((uint)(p1 >> 32) ^ c.y ^ k.x, (uint)p1, (uint)(p0 >> 32) ^ c.w ^ k.y, (uint)p0);
+        k += (uint2)(0x9E3779B9u, 0xBB67AE85u);
+    }
+    return c;
+}
+
+/* A word as a float in [0, 1), from its upper 24 bits. It is exact, and so the same on every device. */
+static float uniform(uint word) {
+    return convert_float(word >> 8) * (1.0f / 16777216.0f);
+}
 
 /* y[i] = x[i] scale if uniform(word of element i) >= p, else 0; scale is 1 / (1 - p). Used for forward, and for
  * backward with dy for x and dx for y: the mask is drawn again instead of being stored.

@@ -2,8 +2,6 @@
  * NAME_backward in cl/NAME.cl. */
 #include "cl/round16.h"
 
-#include <string.h>
-
 /* Compute `out` from a, from b if it exists, and from *number unless that is NULL. */
 static gs_status run(gs_device *d, const char *file, const char *kernel, gs_mem out, gs_mem a, gs_mem b,
                      size_t count, const float *number) {

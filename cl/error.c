@@ -2,7 +2,6 @@
 
 #include <stdarg.h>
 #include <stdio.h>
-#include <string.h>
 
 /* The names of OpenCL 1.2's error codes in order: without "CL_", starting at -1 ... */
 static const char failures[] =

@@ -1,7 +1,6 @@
 #include "cl/cl.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 static cl_mem buffer_of(gs_mem m) {
     return (cl_mem)m.base;

@@ -9,7 +9,6 @@
 #include "cl/cl.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 #include "core/clock.h"
 #include "core/memory.h"

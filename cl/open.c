@@ -4,7 +4,6 @@
 
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 #define SLOT(name) .name = gs_cl_##name,
 static const gs_backend backend = {.name = "cl",

@@ -2,10 +2,8 @@
 #include "cl/cl.h"
 #include "core/thread.h"
 
-#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
 static pthread_mutex_t setting_up = PTHREAD_MUTEX_INITIALIZER;

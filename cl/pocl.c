@@ -3,16 +3,12 @@
  * PoCL writes compiled kernels to a folder. Without one it lists no devices, and on a full disk its compiler ends the
  * process. So the folder is tested beforehand. If the test fails, PoCL gets a temporary folder, which is removed when
  * the program ends. A killed program leaves the folder behind, with at most 3 MB. */
-#include "backend.h"
 #include "cl/cl.h"
 #include "io/file.h"
 
 #include <errno.h>
 #include <fcntl.h>
-#include <stdint.h>
-#include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
 enum {

@@ -3,9 +3,7 @@
 #include "cl/cl.h"
 
 #include <errno.h>
-#include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
 #include "cl/sealed.h"

@@ -1,5 +1,4 @@
 #include "cl/cl.h"
-#include "core/shard.h"
 
 /* Add up the work-groups' results (squares.cl). */
 static void add_up(const uint32_t *part, size_t groups, uint32_t top, gs_squares *out) {

@@ -2,7 +2,6 @@
 #include "cl/cl.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 gs_cl_tiles gs_cl_tiles_default(bool gpu, int vector) {
     /* Enough sums for most vector registers: AVX-512 has 32, other CPUs 16. More would not help: too few registers

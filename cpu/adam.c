@@ -4,8 +4,7 @@ static void update_part(void *context, int part) {
     const gs_update_work t = *(const gs_update_work *)context;
     const gs_adam_step s = t.step;
     gs_range r = gs_cpu_range(t.count, part, t.parts);
-    float *restrict w = t.w, *restrict m = t.m, *restrict v = t.v;
-    const float *restrict dw = t.dw;
+    float *restrict w = t.w, *restrict m = t.m, *restrict v = t.v, *restrict dw = t.dw;
     for (size_t i = r.begin; i < r.end; i++) {
         float g = s.scale * dw[i] + s.l2 * w[i];
         m[i] = or_zero(s.beta1 * m[i] + s.rest1 * g);

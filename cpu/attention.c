@@ -30,9 +30,6 @@
  * add to the same element, and results are bitwise identical for any number of threads. */
 #include "core/functions.h"
 #include "cpu/attention_tile.h"
-#include "cpu/round16.h"
-
-#include <math.h>
 
 typedef int32_t ints __attribute__((vector_size(64), aligned(4), may_alias));
 

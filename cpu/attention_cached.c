@@ -9,9 +9,6 @@
 #include "core/functions.h"
 #include "cpu/product.h"
 
-#include <math.h>
-#include <string.h>
-
 enum { SIDE = 16, BLOCK = 64, VECTORS = BLOCK / GS_VECTOR };
 
 typedef struct cached_work {

@@ -6,7 +6,6 @@
 #include "cpu/round16.h"
 
 #include <math.h>
-#include <string.h>
 
 enum { TILE = 64, SIDE = 16 };
 

@@ -2,8 +2,6 @@
 #include "cpu/round16.h"
 #include "cpu/winograd.h"
 
-#include <string.h>
-
 /* Convolution as products with the matrix of patches, which is never written out: see conv2d_rows.h for X, the rows of
  * an image, and product.h for products whose rows may be anywhere in memory. With kernel position k = (c, v, u) and
  * output position p = (r, o):

@@ -1,8 +1,5 @@
 #include "cpu/conv2d_rows.h"
 
-#include <string.h>
-#include "core/shard.h"
-
 /* Convolution with groups (including depthwise) and dilation. For each group, the products of product.h read planes:
  * copies of the channels with their padding. A channel has one plane per phase (a, b): the pixels whose padded row
  * modulo stride_h is a, and whose padded column modulo stride_w is b. With stride 1 there is one phase:

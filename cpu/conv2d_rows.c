@@ -1,7 +1,5 @@
 #include "cpu/conv2d_rows.h"
 
-#include <string.h>
-
 /* The outputs o for which o stride_w + v - pad_w is in the image: first .. end - 1. */
 typedef struct output_span {
     int first, end;

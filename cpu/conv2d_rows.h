@@ -14,7 +14,6 @@
  * (2006). */
 #pragma once
 
-#include "conv2d_order.h"
 #include "cpu/product.h"
 
 /* The chunks of images whose sums dw adds up: gs_conv2d_chunks, or one per thread if that is more and the device need

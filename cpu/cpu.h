@@ -7,7 +7,6 @@
  * which replaces _base where exact bits are wanted (gs_device_set_exact). */
 #pragma once
 
-#include "backend.h"
 #include "cpu/pool.h"
 #include "operators.h"
 

@@ -1,6 +1,7 @@
 /* Element-wise operators: loops over blocks of elements, run on all threads. */
 #pragma once
 
+#include "core/functions.h"
 #include "cpu/round16.h"
 
 /* to[i] = f(a[i], b[i]) for n elements; b may be NULL where the operator has one input. */
@@ -44,8 +45,8 @@ static void gs_element_part(void *context, int part) {
 }
 
 /* t provides the loop; this sets the arrays, count and parts. */
-static inline gs_status gs_cpu_elementwise_of(gs_device *d, gs_mem to, gs_mem a, gs_mem b, size_t count,
-                                              gs_element_work t) {
+static inline gs_status gs_cpu_elementwise(gs_device *d, gs_mem to, gs_mem a, gs_mem b, size_t count,
+                                           gs_element_work t) {
     t.to = gs_cpu_floats(to);
     t.a = gs_cpu_floats(a);
     t.b = gs_cpu_floats(b);
@@ -54,24 +55,13 @@ static inline gs_status gs_cpu_elementwise_of(gs_device *d, gs_mem to, gs_mem a,
     return gs_cpu_run(d, t.parts, gs_element_part, &t);
 }
 
-static inline gs_status gs_cpu_elementwise(gs_device *d, gs_mem to, gs_mem a, gs_mem b, size_t count,
-                                           gs_element_loop *loop) {
-    return gs_cpu_elementwise_of(d, to, a, b, count, (gs_element_work){.loop = loop});
-}
-
-/* Like gs_cpu_elementwise, with b rounded to the device's precision. */
-static inline gs_status gs_cpu_elementwise_rounded(gs_device *d, gs_mem to, gs_mem a, gs_mem b, size_t count,
-                                                   gs_element_loop *loop) {
-    return gs_cpu_elementwise_of(d, to, a, b, count,
-                                 (gs_element_work){.loop = loop, .rounded = d->precision});
-}
-
-/* Define operator `name` by such a loop, with one or two inputs. */
-#define GS_LOOP_OF_ONE(name, loop)                                                                           \
+/* Define operator `name` by a loop over one input, or over two, of which the second is first rounded to the precision
+ * ROUNDED. */
+#define GS_LOOP_OF_ONE(name, f)                                                                              \
     gs_status GS_ISA(gs_cpu_##name)(gs_device * d, gs_mem to, gs_mem a, size_t count) {                      \
-        return gs_cpu_elementwise(d, to, a, GS_NONE, count, loop);                                           \
+        return gs_cpu_elementwise(d, to, a, GS_NONE, count, (gs_element_work){.loop = f});                   \
     }
-#define GS_LOOP_OF_TWO(name, loop, run)                                                                      \
+#define GS_LOOP_OF_TWO(name, f, ROUNDED)                                                                     \
     gs_status GS_ISA(gs_cpu_##name)(gs_device * d, gs_mem to, gs_mem a, gs_mem b, size_t count) {            \
-        return run(d, to, a, b, count, loop);                                                                \
+        return gs_cpu_elementwise(d, to, a, b, count, (gs_element_work){.loop = f, .rounded = ROUNDED});     \
     }

@@ -5,8 +5,6 @@
  * order, but adds only those that name its rows. (Not blocks of rows: frequent tokens often have low numbers.) */
 #include "cpu/cpu.h"
 
-#include <string.h>
-
 typedef struct embedding_work {
     float *y, *dw;
     const float *x, *w, *dy;

@@ -1,4 +1,3 @@
-#include "core/functions.h"
 #include "cpu/elementwise.h"
 
 /* y = x (1 + tanh(u)) / 2,  u = sqrt(2/pi) (x + 0.044715 x^3) */
@@ -16,4 +15,4 @@ static void backward(float *dx, const float *dy, const float *x, size_t n) {
 }
 
 GS_LOOP_OF_ONE(gelu_tanh_forward, forward)
-GS_LOOP_OF_TWO(gelu_tanh_backward, backward, gs_cpu_elementwise_rounded)
+GS_LOOP_OF_TWO(gelu_tanh_backward, backward, d->precision)

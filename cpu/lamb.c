@@ -4,8 +4,7 @@ static void direction_part(void *context, int part) {
     const gs_update_work t = *(const gs_update_work *)context;
     const gs_adam_step s = t.step;
     gs_range r = gs_cpu_range(t.count, part, t.parts);
-    float *restrict dw = t.dw, *restrict m = t.m, *restrict v = t.v;
-    const float *restrict w = t.w;
+    float *restrict dw = t.dw, *restrict m = t.m, *restrict v = t.v, *restrict w = t.w;
     for (size_t i = r.begin; i < r.end; i++) {
         float g = s.scale * dw[i];
         m[i] = or_zero(s.beta1 * m[i] + s.rest1 * g);

@@ -1,8 +1,6 @@
 #include "cpu/linear.h"
 #include "cpu/matmul.h"
 
-#include <string.h>
-
 /* dw and db of a linear layer whose samples are cut into leaves (gs_epilogue), for one tile of dw at a time:
  *
  *     leaf 0 -> A     leaf 1: A +=     leaf 2 -> B     leaf 3: B +=     A += B     ...

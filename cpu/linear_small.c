@@ -1,8 +1,6 @@
 #include "cpu/linear.h"
 #include "cpu/matmul.h"
 
-#include <string.h>
-
 /* A linear layer for a batch that is small compared with the layer, and at most GS_BLOCK samples (linear.h). Each of
  * the three products reads the large operand in place:
  *

@@ -2,8 +2,6 @@
 #include "cpu/matmul.h"
 #include "cpu/round16.h"
 
-#include <string.h>
-
 /* A linear layer whose sums can be divided among workers, for --exact (backend.h, parallel/tensor.h). Each product of
  * gs_matmul here computes one leaf:
  *

@@ -1,7 +1,6 @@
 #include "cpu/cpu.h"
 
 #include <math.h>
-#include <string.h>
 
 typedef struct max_pool_work {
     float *y, *dx;

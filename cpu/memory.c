@@ -1,7 +1,6 @@
 #include "cpu/cpu.h"
 
 #include <stdlib.h>
-#include <string.h>
 #include <sys/mman.h>
 
 enum { CACHE_LINE = 64, LARGE = 4 << 20 };

@@ -4,8 +4,7 @@
 static void update_part(void *context, int part) {
     const gs_update_work t = *(const gs_update_work *)context;
     gs_range r = gs_cpu_range(t.count, part, t.parts);
-    float *restrict w = t.w, *restrict v = t.v;
-    const float *restrict dw = t.dw;
+    float *restrict w = t.w, *restrict v = t.v, *restrict dw = t.dw;
     for (size_t i = r.begin; i < r.end; i++) {
         float g = t.scale * dw[i] + t.weight_decay * w[i];
         v[i] = or_zero(t.momentum * v[i] + g);

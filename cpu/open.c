@@ -5,7 +5,6 @@
 #include <cblas.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
 extern const gs_backend gs_cpu_backend_base, gs_cpu_backend_soft, gs_cpu_backend_v3, gs_cpu_backend_v4;

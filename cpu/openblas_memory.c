@@ -3,7 +3,6 @@
  * makes OpenBLAS map the buffers of all its threads at once, before anything else takes the space, or fails. */
 #include "cpu/cpu.h"
 
-#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/mman.h>

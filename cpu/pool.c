@@ -2,9 +2,7 @@
 #include "core/thread.h"
 #include "core/wait.h"
 
-#include <pthread.h>
 #include <stdatomic.h>
-#include <stdbool.h>
 #include <stdint.h>
 #include <stdlib.h>
 

@@ -9,7 +9,6 @@
  * Their multiply-adds are gs_fma below. */
 #pragma once
 
-#include <string.h>
 #include "conv2d_order.h"
 #include "cpu/cpu.h"
 

@@ -12,4 +12,4 @@ static void backward(float *dx, const float *dy, const float *y, size_t n) {
 }
 
 GS_LOOP_OF_ONE(relu_forward, forward)
-GS_LOOP_OF_TWO(relu_backward, backward, gs_cpu_elementwise)
+GS_LOOP_OF_TWO(relu_backward, backward, GS_PRECISION_F32)

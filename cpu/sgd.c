@@ -3,8 +3,7 @@
 static void update_part(void *context, int part) { /* run by gs_cpu_update, part by part */
     const gs_update_work t = *(const gs_update_work *)context;
     gs_range r = gs_cpu_range(t.count, part, t.parts);
-    float *restrict w = t.w, *restrict v = t.v;
-    const float *restrict dw = t.dw;
+    float *restrict w = t.w, *restrict v = t.v, *restrict dw = t.dw;
     if (t.momentum != 0.0f)
         for (size_t i = r.begin; i < r.end; i++) {
             v[i] = or_zero(t.momentum * v[i] + (t.scale * dw[i] + t.weight_decay * w[i]));

@@ -1,4 +1,3 @@
-#include "core/functions.h"
 #include "cpu/elementwise.h"
 
 /* y = 1 / (1 + exp(-x)); for a very negative x exp returns infinity, and 1 / infinity is 0, as it should be */
@@ -13,4 +12,4 @@ static void backward(float *dx, const float *dy, const float *y, size_t n) {
 }
 
 GS_LOOP_OF_ONE(sigmoid_forward, forward)
-GS_LOOP_OF_TWO(sigmoid_backward, backward, gs_cpu_elementwise)
+GS_LOOP_OF_TWO(sigmoid_backward, backward, GS_PRECISION_F32)

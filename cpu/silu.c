@@ -1,4 +1,3 @@
-#include "core/functions.h"
 #include "cpu/elementwise.h"
 
 /* y = x / (1 + exp(-x)) */
@@ -16,4 +15,4 @@ static void backward(float *dx, const float *dy, const float *x, size_t n) {
 }
 
 GS_LOOP_OF_ONE(silu_forward, forward)
-GS_LOOP_OF_TWO(silu_backward, backward, gs_cpu_elementwise_rounded)
+GS_LOOP_OF_TWO(silu_backward, backward, d->precision)

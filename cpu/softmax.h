@@ -4,8 +4,6 @@
 #include "core/functions.h"
 #include "cpu/sums.h"
 
-#include <string.h>
-
 /* p = exp(x - top); returns the sum. Sixteen at a time; a shorter last group is filled with exp(-infinity) = 0. */
 static inline float gs_exponentials_of(float *restrict p, const float *restrict x, size_t classes,
                                        float top) {

@@ -1,4 +1,3 @@
-#include "core/functions.h"
 #include "cpu/elementwise.h"
 
 /* y = log(1 + exp(beta x)) / beta, as max(x, 0) plus a remainder: exp(beta x) alone could overflow */
@@ -14,11 +13,11 @@ static void backward(float *dx, const float *dy, const float *x, size_t n, float
 }
 
 gs_status GS_ISA(gs_cpu_softplus_forward)(gs_device *d, gs_mem y, gs_mem x, size_t count, float beta) {
-    return gs_cpu_elementwise_of(d, y, x, GS_NONE, count, (gs_element_work){.with = forward, .number = beta});
+    return gs_cpu_elementwise(d, y, x, GS_NONE, count, (gs_element_work){.with = forward, .number = beta});
 }
 
 gs_status GS_ISA(gs_cpu_softplus_backward)(gs_device *d, gs_mem dx, gs_mem dy, gs_mem x, size_t count,
                                            float beta) {
-    return gs_cpu_elementwise_of(
-        d, dx, dy, x, count, (gs_element_work){.with = backward, .number = beta, .rounded = d->precision});
+    return gs_cpu_elementwise(d, dx, dy, x, count,
+                              (gs_element_work){.with = backward, .number = beta, .rounded = d->precision});
 }

@@ -1,4 +1,3 @@
-#include "core/functions.h"
 #include "cpu/elementwise.h"
 
 /* y = tanh(x) */
@@ -13,4 +12,4 @@ static void backward(float *dx, const float *dy, const float *y, size_t n) {
 }
 
 GS_LOOP_OF_ONE(tanh_forward, forward)
-GS_LOOP_OF_TWO(tanh_backward, backward, gs_cpu_elementwise)
+GS_LOOP_OF_TWO(tanh_backward, backward, GS_PRECISION_F32)

@@ -1,7 +1,5 @@
 #include "cpu/winograd.h"
 
-#include <string.h>
-
 /* The lanes of a vector are neighbouring tiles: 2 apart in x and y, adjacent in v and m. v is 16 matrices (in_c, tiles)
  * and m 16 matrices (BLOCK, tiles), for the channels of y that are computed together.
  *

@@ -22,7 +22,6 @@
  * Source: Lavin, Gray, "Fast algorithms for convolutional neural networks" (CVPR 2016). */
 #pragma once
 
-#include "conv2d_order.h"
 #include "cpu/product.h"
 
 /* y[o][r][s] = bias[o] + sum_{c,u,v} x[c][r + u - pad_h][s + v - pad_w] w[o][c][u][v], with relu: max(that, 0) */

@@ -1,7 +1,5 @@
 #include "cpu/winograd.h"
 
-#include <string.h>
-
 /* An image whose channels are adjacent, padded with zeros: (blocks of GS_VECTOR channels, height, width, GS_VECTOR) */
 typedef struct beside {
     gs_channels from;

@@ -1,7 +1,6 @@
 #include "cpu/plain/plain.h"
 
 #include <float.h>
-#include <math.h>
 
 static float or_zero(float x) {
     return fabsf(x) < FLT_MIN ? 0 : x;

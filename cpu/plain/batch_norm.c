@@ -1,7 +1,5 @@
 #include "cpu/plain/plain.h"
 
-#include <math.h>
-
 /* sum[0] = sum by, sum[1] = sum by (x - middle) over a channel's planes, in blocks of images; `by` is dy or, without
  * dy, x - middle. x and dy start at the channel's first plane. */
 static void two_sums(float sum[2], const float *x, const float *dy, size_t n, const gs_batch_norm_sizes *s,

@@ -1,6 +1,5 @@
 #include "cpu/plain/plain.h"
 
-#include <math.h>
 #include "conv2d_order.h"
 
 /* One pixel of x, or 0 outside. */

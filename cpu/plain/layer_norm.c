@@ -1,7 +1,5 @@
 #include "cpu/plain/plain.h"
 
-#include <math.h>
-
 enum { LANES = GS_SUM_LANES };
 
 /* y = w u + b; u = (x - mean) rstd; mean and rstd are per row, corrected by the sum of x - first (cpu/batch_norm.c) */

@@ -1,7 +1,6 @@
 #include "cpu/plain/plain.h"
 
 #include <float.h>
-#include <math.h>
 
 /* g = scale dw + weight_decay w;  v = momentum v + g, or 0 below FLT_MIN;  w -= lr (g + momentum v) */
 gs_status gs_plain_nesterov_update(gs_device *d, gs_mem w_, gs_mem v_, gs_mem dw_, size_t count, float scale,

@@ -1,7 +1,5 @@
 #include "cpu/plain/plain.h"
 
-#include <string.h>
-
 static uint32_t bits_of(float x) {
     uint32_t bits;
     memcpy(&bits, &x, sizeof bits);

@@ -1,6 +1,5 @@
 #include "cpu/plain/plain.h"
 
-#include <math.h>
 #include "conv2d_order.h"
 
 /* Along one axis, whose numbers are `step` apart: the rows of B^T, G and A^T, and of A and G^T, as in cpu/winograd.h.

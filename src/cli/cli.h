@@ -7,8 +7,6 @@
 
 #include "cli/wrapped.h"
 #include "core/text.h"
-#include "core/version.h"
-#include "comm/create.h"
 #include "io/file.h"
 #include "persist/state_file.h"
 #include "predict/memory.h"

@@ -11,7 +11,6 @@
 #include "io/json.h"
 
 #include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
 enum { GS_TABLE_RANKS = 64, GS_TABLE_TRANSPORTS = 3, GS_TABLE_RUNS = 20 };

@@ -3,7 +3,6 @@
 
 #include <math.h>
 #include <stdlib.h>
-#include <string.h>
 
 /* One set of devices from the list, and the result of training on it. */
 typedef struct gs_row {

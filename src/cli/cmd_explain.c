@@ -2,7 +2,6 @@
 #include "explain/explain.h"
 
 #include <inttypes.h>
-#include <string.h>
 
 static void print_difference(const gs_digests *a, const gs_difference *d) {
     printf("step %" PRIu64 ": the first difference is in: %s%s%s\n", d->step, d->quantity,

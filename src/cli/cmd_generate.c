@@ -7,9 +7,7 @@
 #include "train/run.h"
 
 #include <math.h>
-#include <signal.h>
 #include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
 enum { HELD = 4 /* maximum bytes per character */ };

@@ -7,7 +7,6 @@
 
 #include <math.h>
 #include <stdlib.h>
-#include <string.h>
 
 static const double MB = 1e6;
 enum { MEASURED = 3, STEPS = 6, WORKERS_MOST = 64, NAME = GS_LAYOUT_TEXT + 12 };

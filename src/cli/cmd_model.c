@@ -3,7 +3,6 @@
 #include "model/model_text.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 static void shape_text(gs_shape s, char *text, size_t size) {
     if (s.h == 1 && s.w == 1 && gs_shape_tokens(s) == 1)

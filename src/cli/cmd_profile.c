@@ -3,7 +3,6 @@
 #include "predict/profile.h"
 
 #include <math.h>
-#include <string.h>
 
 static const char *const directions[GS_DIRECTIONS] = {"forward", "backward"};
 

@@ -2,7 +2,6 @@
 #include "page/report.h"
 
 #include <cjson/cJSON.h>
-#include <string.h>
 
 /* "runs/ring" becomes "ring", unless another log would get the same name. */
 static const char *name_of(char **folders, int count, int i) {

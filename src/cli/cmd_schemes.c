@@ -10,9 +10,7 @@
 #include "comm/ranks.h"
 #include "io/json.h"
 
-#include <signal.h>
 #include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
 #include "core/clock.h"

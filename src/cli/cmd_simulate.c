@@ -8,7 +8,6 @@
 #include "predict/simulate.h"
 
 #include <math.h>
-#include <string.h>
 
 enum { CURVE = 40 /* maximum number of points */ };
 

@@ -1,7 +1,5 @@
 #include "cli/step/step.h"
-#include "core/text.h"
 
-#include <string.h>
 #include <unistd.h>
 
 /* ---- tables in 80 columns: a row for each worker, a column for each chunk ---- */

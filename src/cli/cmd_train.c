@@ -4,9 +4,6 @@
 #include "persist/snapshots.h"
 #include "train/settings.h"
 
-#include <signal.h>
-#include <string.h>
-
 /* The state of --log; only rank 0 writes the log. */
 typedef struct record {
     const char *folder; /* NULL: no log */

@@ -1,10 +1,7 @@
 /* `gradsum doctor --exact`: short runs whose weights have the same SHA-256 on every machine and device. */
 #include "cli/cli.h"
 
-#include <string.h>
 #include <unistd.h>
-
-#include "backend.h"
 
 /* Runs of 5 steps in tests/golden/bits.txt; bits.sh checks that they are there. */
 static const struct {

@@ -3,7 +3,6 @@
 
 #include <stdarg.h>
 #include <stdlib.h>
-#include <string.h>
 #include "data/text_set.h"
 #include "layer/layer.h"
 #include "model/model_text.h"

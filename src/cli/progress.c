@@ -16,7 +16,6 @@
 
 #include <inttypes.h>
 #include <math.h>
-#include <string.h>
 #include <unistd.h>
 
 /* ---- JSON: one object per line ---- */

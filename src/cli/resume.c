@@ -5,7 +5,6 @@
 #include "train/run.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 /* If the second option is given, the first is not taken from the file: the two are equivalent or mutually exclusive. */
 static const struct {

@@ -1,6 +1,5 @@
 #include "comm/call_check.h"
 
-#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 

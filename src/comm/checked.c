@@ -10,7 +10,6 @@
 #include <inttypes.h>
 #include <stdatomic.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 /* A call as the ranks show it to each other: packed (gs_call_pack), with the number of the collective. */

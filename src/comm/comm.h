@@ -14,8 +14,6 @@
  * message. Nothing waits forever. */
 #pragma once
 
-#include <stdbool.h>
-#include <stddef.h>
 #include "core/error.h"
 #include "comm/call.h"
 

@@ -20,7 +20,6 @@
  */
 #pragma once
 
-#include <stdbool.h>
 #include <stdint.h>
 #include "core/error.h"
 

@@ -14,9 +14,7 @@
 #include "comm/transports.h"
 #include "core/clock.h"
 
-#include <pthread.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <sys/prctl.h>
 
 typedef struct linked {

@@ -11,7 +11,6 @@
 #pragma once
 
 #include <sched.h>
-#include <stdbool.h>
 #include "comm/create.h"
 #include "comm/handshake.h"
 #include "comm/waits.h"

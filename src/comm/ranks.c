@@ -1,6 +1,5 @@
 #include "comm/ranks.h"
 
-#include <pthread.h>
 #include <stdlib.h>
 
 #include "comm/create.h"

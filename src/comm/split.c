@@ -1,7 +1,5 @@
 #include "comm/split.h"
 
-#include <stdlib.h>
-
 #include "comm/transports.h"
 
 typedef struct split {

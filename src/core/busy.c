@@ -5,7 +5,6 @@
 
 #include <math.h>
 #include <stdio.h>
-#include <time.h>
 
 /* Of two workers on two cores, at a load of 4 to 10, the one that waited longer waited 52 to 72 % of the time. A worker
  * that shares its core with one busy thread waits 50 %. */

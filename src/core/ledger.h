@@ -4,7 +4,6 @@
 #pragma once
 
 #include <pthread.h>
-#include <stdbool.h>
 #include <stddef.h>
 #include "core/error.h"
 

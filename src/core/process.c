@@ -3,7 +3,6 @@
 
 #include <ctype.h>
 #include <poll.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

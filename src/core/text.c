@@ -1,7 +1,6 @@
 #include "core/text.h"
 
 #include <stdarg.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 #include "core/shard.h"

@@ -1,7 +1,6 @@
 /* Helpers for text: appending, making untrusted text safe for a terminal, and finding what a misspelt word means. */
 #pragma once
 
-#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include "core/error.h"

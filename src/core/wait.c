@@ -2,8 +2,6 @@
 #include "core/clock.h"
 #include "core/usable.h"
 
-#include <sched.h>
-
 static const double PAUSE = 50e-6, YIELD = 1e-3; /* seconds since the first look */
 enum { PAUSES = 8 /* pauses between two looks at the clock */ };
 

@@ -6,7 +6,6 @@
 #include <strings.h>
 #include <sys/stat.h>
 #include <zlib.h>
-#include "core/c_locale.h"
 #include "core/memory.h"
 #include "core/text.h"
 #include "core/thread.h"

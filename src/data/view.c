@@ -1,6 +1,5 @@
 #include "data/view.h"
 
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #ifdef __x86_64__

@@ -2,7 +2,6 @@
 #include "explain/explain.h"
 
 #include <math.h>
-#include <string.h>
 
 #include "core/text.h"
 #include "explain/sums.h"

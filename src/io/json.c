@@ -3,7 +3,6 @@
 #include <math.h>
 #include <pthread.h>
 #include <string.h>
-#include "core/c_locale.h"
 #include "core/text.h"
 
 cJSON *gs_json_parse(const char *text, size_t length, const char **end) {

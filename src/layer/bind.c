@@ -1,7 +1,6 @@
 /* Binding a model: its layers get buffers, and pointers into the flat arrays. */
 #include <stdlib.h>
 
-#include "core/shard.h"
 #include "layer/memory/offload.h"
 #include "layer/memory/half_storage.h"
 #include "layer/make.h"

@@ -5,7 +5,6 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include "core/units.h"
 #include "core/text.h"
 #include "layer/leaves.h"

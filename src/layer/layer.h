@@ -9,10 +9,7 @@
  * Containers (`sequential`, `residual`) are layers too: they take their children through the three stages. */
 #pragma once
 
-#include "backend.h"
-#include "core/shape.h"
 #include "layer/pass.h"
-#include "layer/traits.h"
 
 typedef struct gs_arena gs_arena;             /* memory/buffer_plan.h */
 typedef struct gs_buffer_plan gs_buffer_plan; /* also in memory/buffer_plan.h */

@@ -17,7 +17,6 @@
  * is a container. lessons/examples/own_layer.c is a whole program. */
 #pragma once
 
-#include <string.h>
 #include "layer/layer.h"
 
 /* A zeroed layer of `bytes` bytes, which begin with a gs_layer, and with room for `children` children. gs_layer_free

@@ -5,13 +5,11 @@
 #include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 #include "core/clock.h"
 #include "core/units.h"
 #include "core/memory.h"
-#include "core/version.h"
 #include "io/file.h"
 #include "io/json.h"
 #include "model/model_text.h"

@@ -12,7 +12,6 @@
 
 #include "io/file.h"
 #include "parallel/tensor.h"
-#include "layer/watch.h"
 
 /* Counts the messages that a worker sent to one other worker in a step, or received from it. */
 typedef struct counted {

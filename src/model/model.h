@@ -11,7 +11,6 @@
  */
 #pragma once
 
-#include "core/scaling.h"
 #include "layer/pass.h"
 #include "parallel/group.h"
 

@@ -27,7 +27,6 @@
  */
 #pragma once
 
-#include "core/shape.h"
 #include "layer/pass.h"
 
 /* A named model, used as "resnet20", or as "resnet20 100" with another number of classes. */

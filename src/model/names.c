@@ -13,7 +13,6 @@
 
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include "core/text.h"
 #include "layer/layer.h"
 

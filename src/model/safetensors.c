@@ -3,10 +3,8 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
-#include <string.h>
 #include "core/nettle.h"
 #include "core/text.h"
-#include "core/version.h"
 #include "io/file.h"
 #include "io/json.h"
 #include "model/names.h"

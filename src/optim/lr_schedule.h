@@ -30,7 +30,6 @@
  * networks" (WACV 2017), section 3.3, for the range test. */
 #pragma once
 
-#include <stdbool.h>
 #include <stddef.h>
 #include "optim/lr_rule.h"
 

@@ -1,8 +1,6 @@
 #include "optim/offload.h"
 
 #include <stdlib.h>
-#include <string.h>
-#include "core/shard.h"
 
 enum { WINDOWS = 3 /* for the block being updated and the two after it */ };
 

@@ -1,7 +1,6 @@
 #include "optim/optimizer.h"
 
 #include <stdlib.h>
-#include <string.h>
 #include "optim/offload.h"
 #include "optim/norm.h"
 

@@ -1,7 +1,5 @@
 #include "optim/tensors.h"
 
-#include <string.h>
-#include "core/shard.h"
 #include "optim/norm.h"
 
 /* Part i of what this worker updates. Without gs_held, part 0 is everything or, in a warm-up, what the vectors hold. */

@@ -1,6 +1,5 @@
 #include "page/report.h"
 #include "core/version.h"
-#include "io/file.h"
 #include "io/json.h"
 #include "page/page.h"
 

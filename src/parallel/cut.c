@@ -2,7 +2,6 @@
 
 #include <float.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "core/text.h"
 #include "layer/make.h"

@@ -8,7 +8,6 @@
  */
 #pragma once
 
-#include <string.h>
 #include "layer/pass.h"
 
 enum { GS_RUNS = 256 /* maximum number of runs */, GS_CUT_TEXT = 8 * GS_RUNS };

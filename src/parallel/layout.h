@@ -17,9 +17,6 @@
 #pragma once
 
 #include "comm/comm.h"
-#include "core/error.h"
-
-#include <stddef.h>
 
 /* Maximum values. */
 enum { GS_LAYOUT_WORKERS = 4096, GS_LAYOUT_PARTS = 64, GS_LAYOUT_STAGES = 64, GS_LAYOUT_ZERO = 3 };

@@ -43,7 +43,6 @@
  */
 #pragma once
 
-#include <stdbool.h>
 #include <stddef.h>
 
 #include "core/error.h"

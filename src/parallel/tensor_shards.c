@@ -1,5 +1,4 @@
 /* Copying between a tensor and its shards on the ranks. */
-#include <string.h>
 
 #include "parallel/tensor.h"
 

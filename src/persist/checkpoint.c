@@ -1,7 +1,6 @@
 #include "persist/checkpoint.h"
 
 #include <inttypes.h>
-#include <stdio.h>
 #include <stdlib.h>
 
 #include "core/clock.h"

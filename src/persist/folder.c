@@ -1,22 +1,18 @@
 #include "persist/folder.h"
 
-#include <cjson/cJSON.h>
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
 #include <limits.h>
 #include <stdatomic.h>
-#include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "core/clock.h"
 #include "core/text.h"
-#include "core/version.h"
 #include "io/file.h"
 #include "io/json.h"
 #include "persist/state_file.h"

@@ -1,7 +1,6 @@
 #include "persist/snapshots.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 #include "core/nettle.h"
 #include "io/file.h"

@@ -1,11 +1,9 @@
 #include "persist/state_file.h"
 
-#include <cjson/cJSON.h>
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "core/text.h"
 #include "io/json.h"

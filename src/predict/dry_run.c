@@ -3,11 +3,9 @@
 #include "predict/dry_run.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 #include "core/memory.h"
 #include "predict/memory.h"
-#include "train/evaluate.h"
 #include "train/run.h"
 #include "train/settings.h"
 #include "train/strategy.h"

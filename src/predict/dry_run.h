@@ -5,9 +5,6 @@
  */
 #pragma once
 
-#include "comm/comm.h"
-#include "core/jobs.h"
-#include "data/loader.h"
 #include "layer/watch.h"
 #include "predict/message_lists.h"
 #include "train/train.h"

@@ -8,7 +8,6 @@
  * longer than a short call. Medians over rounds and turns exclude the effect of a few disturbances. */
 #include <math.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "comm/ranks.h"
 #include "comm/split.h"
@@ -16,7 +15,6 @@
 #include "core/usable.h"
 #include "core/median.h"
 #include "core/memory.h"
-#include "train/run.h"
 #include "train/settings.h"
 #include "predict/layout_plan.h"
 #include "train/tensor.h"

@@ -36,7 +36,6 @@
  */
 #pragma once
 
-#include "sync/sync.h"
 #include "predict/memory.h"
 #include "predict/times.h"
 

@@ -1,7 +1,5 @@
 #include "predict/measured_cut.h"
 
-#include <string.h>
-
 #include "train/settings.h"
 #include "train/run.h"
 #include "train/stages.h"

@@ -6,7 +6,6 @@
  */
 #pragma once
 
-#include "comm/comm.h"
 #include "predict/times.h"
 
 struct gs_run;

@@ -1,7 +1,6 @@
 #include "predict/message_lists.h"
 
 #include <stdlib.h>
-#include <string.h>
 #include <sys/mman.h>
 
 #include "core/memory.h"

@@ -12,7 +12,6 @@
  */
 #pragma once
 
-#include "comm/call.h"
 #include "comm/virtual/play.h"
 #include "sync/sync.h"
 

@@ -1,7 +1,6 @@
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "core/clock.h"
 #include "core/median.h"
@@ -11,7 +10,6 @@
 #include "predict/memory.h"
 #include "predict/dry_run.h"
 #include "predict/simulate.h"
-#include "train/strategy.h"
 #include "train/tensor.h"
 
 const char *const gs_simulated_kinds[GS_SIM_KINDS] = {"pause", "forward", "backward",

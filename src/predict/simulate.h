@@ -24,7 +24,6 @@
 #pragma once
 
 #include "comm/virtual/play.h"
-#include "parallel/layout.h"
 #include "predict/times.h"
 
 enum { GS_SIMULATED_STEPS = 50, GS_SIMULATED_WORKERS = 65536 };

@@ -30,8 +30,6 @@
  * Parallel and Distributed Computing 69, 2009). */
 #include "sync/scheme.h"
 
-#include <string.h>
-
 /* How the array is cut for 16 bits: N chunks of `chunk` values, the last ones shorter or empty, then the tail. A
  * message is one chunk and the whole tail, `words` 16-bit words in all. */
 typedef struct layout {

@@ -23,7 +23,6 @@
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 enum { SMALL = 1, LARGE = 65536 /* floats */, BATCH = 8, BATCHES = 5 };
 

@@ -1,7 +1,6 @@
 /* The building blocks of schemes: rounds, and messages that hold chunks of the array, possibly in 16 bits. */
 #include "sync/scheme.h"
 
-#include <string.h>
 #include "core/clock.h"
 
 void gs_sync_round_done(gs_sync *s) {

@@ -2,7 +2,6 @@
  * sent, and call an observer. Only for the schemes in src/sync/. */
 #pragma once
 
-#include "core/shard.h"
 #include "sync/sync.h"
 
 /* A chunk of an array. */

@@ -1,7 +1,6 @@
 /* Schemes by name. */
 #include "sync/sync.h"
 
-#include <string.h>
 #include "core/text.h"
 
 #define SCHEME(name) &gs_sync_##name,

@@ -22,8 +22,6 @@
  * machines. Also known as direct reduce-scatter and all-gather. */
 #include "sync/scheme.h"
 
-#include <string.h>
-
 /* Receive this rank's chunk from the others, and sum: g = ((g0 + g1) + g2) + ..., its own at position `rank`. */
 static gs_status sum_own_chunk(gs_sync *s, float *data, gs_chunk mine) {
     float *sum = s->scratch, *received = s->scratch + mine.count;

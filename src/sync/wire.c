@@ -5,7 +5,6 @@
 
 #include "core/bits.h"
 
-#include <stdbool.h>
 #include <string.h>
 #if defined(__x86_64__)
 #include <immintrin.h>

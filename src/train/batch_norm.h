@@ -13,8 +13,6 @@
  */
 #pragma once
 
-#include <stdbool.h>
-#include <stddef.h>
 #include "core/error.h"
 #include "core/shape.h"
 

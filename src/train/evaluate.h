@@ -1,7 +1,6 @@
 /* Inference: a test without training, and the blocks into which a data set is divided. */
 #pragma once
 
-#include "core/shard.h"
 #include "train/worker.h"
 
 /* Evaluate the test set for gs_eval: loss, accuracies, speed, and with settings->confusion also the matrix and the

@@ -1,6 +1,5 @@
 #include "train/offload.h"
 
-#include <string.h>
 #include "core/text.h"
 
 static const struct {

@@ -1,10 +1,8 @@
 #include "train/ordered_sums.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 #include "train/settings.h"
-#include "train/strategy.h"
 
 gs_status gs_ordered_sums_create(gs_worker *w, size_t count) {
     gs_ordered_sums *o = &w->ordered_sums;

@@ -38,10 +38,6 @@
  */
 #pragma once
 
-#include <stdbool.h>
-#include <stddef.h>
-
-#include "core/shard.h"
 #include "device.h"
 #include "operands.h"
 

@@ -1,7 +1,6 @@
 #include "train/partition.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 #include "parallel/tensor.h"
 #include "optim/offload.h"

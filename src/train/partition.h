@@ -21,7 +21,6 @@
  */
 #pragma once
 
-#include "core/shard.h"
 #include "optim/optimizer.h"
 
 struct gs_worker;

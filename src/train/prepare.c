@@ -1,7 +1,5 @@
 /* Preparation of a run: its settings, its data sets (from files or memory), and all checks that need no worker. */
-#include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
 #include "core/text.h"

@@ -1,7 +1,6 @@
 #include "train/ranking.h"
 
 #include <math.h>
-#include <stdbool.h>
 #include <stdlib.h>
 
 int gs_largest_logit(const float *logits, int classes) {

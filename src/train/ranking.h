@@ -2,8 +2,6 @@
  * the largest loss. */
 #pragma once
 
-#include <stddef.h>
-#include <stdint.h>
 #include "comm/comm.h"
 
 /* The class of the largest of `classes` logits; of equal ones, the first. A NaN counts as largest, as in PyTorch. */

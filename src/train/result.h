@@ -1,11 +1,7 @@
 /* The reports on a step, an epoch and a run. */
 #pragma once
 
-#include <stdbool.h>
-#include <stdint.h>
-#include "core/ledger.h"
 #include "data/dataset.h"
-#include "data/vocabulary.h"
 #include "device.h"
 #include "train/ranking.h"
 

@@ -1,6 +1,5 @@
 /* A run in this process: its devices and connections, its workers as threads, and what happens before and after. */
 #include "comm/inject/inject.h"
-#include "core/clock.h"
 #include "core/usable.h"
 #include "data/text_set.h"
 #include "persist/snapshots.h"
@@ -8,15 +7,12 @@
 #include "persist/folder.h"
 #include "train/evaluate.h"
 #include "train/settings.h"
-#include "train/worker_report.h"
 #include "predict/measured_cut.h"
 #include "predict/memory.h"
 #include "train/run.h"
 #include "persist/state_file.h"
 
-#include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 /* ---- connections ---- */
 

@@ -7,8 +7,6 @@
 #include "train/options/options.h"
 
 #include <math.h>
-#include <stdio.h>
-#include <string.h>
 
 /* ---- the list of devices ---- */
 

@@ -1,7 +1,6 @@
 #include "train/stages.h"
 
 #include <stdio.h>
-#include <string.h>
 
 #include "train/settings.h"
 #include "train/strategy.h"

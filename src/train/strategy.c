@@ -1,7 +1,5 @@
 #include "train/strategy.h"
 
-#include <string.h>
-
 #include "core/text.h"
 #include "train/settings.h"
 #include "train/reducers/zero.h"

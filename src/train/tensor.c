@@ -22,7 +22,6 @@
 #include "train/tensor.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 #include "comm/device.h"
 #include "core/clock.h"

@@ -1,7 +1,6 @@
 /* --tensor T, alone and in combination with other layouts (tensor.c). */
 #pragma once
 
-#include "optim/optimizer.h"
 #include "train/train.h"
 
 /* This worker's tensor group, for gs_model_create. With --exact but without --tensor the worker is alone in its group,

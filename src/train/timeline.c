@@ -10,7 +10,6 @@
 
 #include <math.h>
 #include <stdlib.h>
-#include <string.h>
 
 /* Each row is written by only one thread, so no thread waits for another. */
 typedef struct row {

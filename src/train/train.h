@@ -27,10 +27,6 @@
  */
 #pragma once
 
-#include <signal.h>
-#include <stdbool.h>
-#include "data/augment.h"
-#include "model/model.h"
 #include "model/names.h"
 #include "comm/create.h"
 #include "train/batch_norm.h"

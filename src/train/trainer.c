@@ -6,15 +6,12 @@
 #include "layer/layer.h"
 #include "model/model_text.h"
 #include "persist/folder.h"
-#include "train/hooks.h"
 #include "train/options/options.h"
 #include "train/run.h"
 #include "train/strategy.h"
 
 #include <inttypes.h>
-#include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 /* A run in progress. */
 typedef struct training {

@@ -1,12 +1,10 @@
 /* A worker: its part of a run, with its device and its replica of the model; and how samples reach it. */
 #pragma once
 
-#include <stdbool.h>
 #include "core/busy.h"
 #include "core/jobs.h"
 #include "data/loader.h"
 #include "optim/lr_schedule.h"
-#include "optim/optimizer.h"
 #include "sync/sync.h"
 #include "train/partition.h"
 #include "parallel/layout.h"

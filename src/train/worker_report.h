@@ -1,7 +1,6 @@
 /* Reports on each worker of a run. All workers call gs_report_workers, gs_report_devices and gs_report_steps. */
 #pragma once
 
-#include "core/busy.h"
 #include "train/worker.h"
 
 /* Report what each worker did after `since`, in `seconds` of training. *out: one report per worker; free() it. */

@@ -15,7 +15,6 @@
 #include "core/process.h"
 #include "core/clock.h"
 
-#include <string.h>
 #include <sys/wait.h>
 
 static const double GRACE = 2; /* seconds after the time-out until a process that has not asked is killed */

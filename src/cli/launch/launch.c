@@ -16,7 +16,6 @@
 #include <inttypes.h>
 #include <poll.h>
 #include <stdlib.h>
-#include <string.h>
 #include <sys/prctl.h>
 #include <sys/utsname.h>
 #include <sys/wait.h>

@@ -1,11 +1,9 @@
 /* `gradsum launch`: runs several processes of this program. */
 #pragma once
 
-#include <signal.h>
 #include <sys/types.h>
 
 #include "cli/launch/shared.h"
-#include "core/error.h"
 
 typedef struct gs_launch {
     int size;                /* processes on this machine */

@@ -11,7 +11,6 @@
 #pragma once
 
 #include <stdatomic.h>
-#include <stdbool.h>
 
 #include "comm/create.h"
 

@@ -5,7 +5,6 @@
 #include "train/settings.h"
 
 #include <ctype.h>
-#include <string.h>
 
 /* ---- names ---- */
 

@@ -3,7 +3,6 @@
  * columns, as JSON, or as a page (src/page/layout.js).
  */
 #include "cli/step/step.h"
-#include "core/text.h"
 #include "io/json.h"
 #include "parallel/tensor.h"
 #include "model/model_text.h"
@@ -16,7 +15,6 @@
 #include <math.h>
 #include <stdarg.h>
 #include <stdlib.h>
-#include <string.h>
 
 /* What to show of a layout: the first of these kinds that it contains. */
 typedef enum kind { PIPELINE, TENSOR, ZERO } kind;

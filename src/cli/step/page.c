@@ -13,15 +13,12 @@
 #include "cli/step/step.h"
 #include "comm/ranks.h"
 #include "core/memory.h"
-#include "core/text.h"
 #include "io/json.h"
 #include "page/page.h"
 #include "train/run.h"
-#include "train/strategy.h"
 
 #include <math.h>
 #include <stdlib.h>
-#include <string.h>
 
 /* Each worker's gradient, before it is summed, in the first step of `gradsum train` with these settings. */
 typedef struct gradients {

@@ -3,7 +3,6 @@
 #include "core/memory.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 /* The events of one worker, recorded in its own thread; threads share no list. */
 typedef struct worker {

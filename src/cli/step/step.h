@@ -10,7 +10,6 @@
 #pragma once
 
 #include "cli/cli.h"
-#include <stdint.h>
 
 enum { GS_STEP_WORKERS = 16, GS_STEP_FLOATS = 1000000, GS_STEP_PAGE_FLOATS = 10000000 };
 

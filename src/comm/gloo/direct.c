@@ -1,5 +1,4 @@
 #include "comm/gloo/gloo_c.h"
-#include "core/error.h"
 #include "core/wait.h"
 
 #include <errno.h>

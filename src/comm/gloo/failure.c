@@ -13,14 +13,12 @@
  */
 #include "comm/gloo/state.h"
 #include "core/process.h"
-#include "comm/waits.h"
 #include "core/clock.h"
 #include "core/text.h"
 
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 

@@ -7,10 +7,7 @@
 #include "core/text.h"
 
 #include <errno.h>
-#include <signal.h>
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
 /* ---- connecting ---- */

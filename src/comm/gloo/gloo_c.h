@@ -14,9 +14,6 @@
  */
 #pragma once
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
 #include "comm/call.h"
 
 typedef struct gs_gloo gs_gloo;

@@ -22,11 +22,9 @@
  * instead of 119 ms with requests in recv.
  */
 #include "comm/gloo/state.h"
-#include "comm/transports.h"
 #include "core/shard.h"
 
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 enum {

@@ -2,9 +2,7 @@
 #pragma once
 
 #include <math.h>
-#include <pthread.h>
 #include <stdatomic.h>
-#include <stdbool.h>
 #include "comm/gloo/gloo_c.h"
 #include "comm/transports.h"
 #include "comm/waits.h"

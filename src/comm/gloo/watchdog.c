@@ -20,10 +20,8 @@
 #include "comm/gloo/gloo_c.h"
 #include "core/clock.h"
 #include "core/thread.h"
-#include "comm/waits.h"
 
 #include <errno.h>
-#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -24,7 +24,6 @@
  * absent. */
 #pragma once
 
-#include <stdint.h>
 #include "comm/comm.h"
 
 typedef enum gs_fault_kind {

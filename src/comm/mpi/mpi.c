@@ -1,25 +1,15 @@
 /* Ranks as processes started by mpirun, over any MPI 3 (tested with Open MPI 4.1). */
-#include "comm/create.h"
 
 #ifdef GRADSUM_MPI
 #include "comm/rendezvous/rendezvous.h"
 #include "comm/transports.h"
-#include "comm/waits.h"
 #include "core/clock.h"
-#include "core/error.h"
 #include "core/jobs.h"
 
 #include <limits.h>
 #include <mpi.h>
-#include <pthread.h>
-#include <sched.h>
-#include <signal.h>
 #include <stdatomic.h>
-#include <stdbool.h>
-#include <stdint.h>
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
 enum {

@@ -1,13 +1,11 @@
 #include "comm/probe/probe.h"
 #include "comm/rendezvous/rendezvous.h"
 #include "comm/rendezvous/route.h"
-#include "comm/rendezvous/store.h"
 #include "core/clock.h"
 #include "core/median.h"
 
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
 

@@ -9,7 +9,6 @@
  */
 #pragma once
 
-#include "comm/create.h"
 #include "comm/mesh.h"
 
 /* A machine, as it reports itself. */

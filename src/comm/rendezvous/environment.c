@@ -5,7 +5,6 @@
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 enum { PROCESSES = 4096 /* maximum */, PORTS = 16 /* a store uses the first free one of this many */ };
 

@@ -3,8 +3,6 @@
 #include "comm/rendezvous/store.h"
 #include "core/nettle.h"
 
-#include <string.h>
-
 enum { HEAD = 8 };
 
 void gs_frames_begin(gs_frames *f, const unsigned char key[GS_SECRET], const gs_hello *caller,

@@ -3,17 +3,14 @@
 #include "comm/rendezvous/secret.h"
 #include "comm/rendezvous/store_server.h"
 #include "comm/mesh.h"
-#include "comm/waits.h"
 #include "core/clock.h"
 #include "core/text.h"
 
 #include <errno.h>
-#include <signal.h>
 #include <stdatomic.h>
 
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
 static const double LOOK = 0.05, LINGER = 1, LINGER_EARLY = 3; /* seconds */

@@ -3,7 +3,6 @@
 #pragma once
 
 #include <netdb.h>
-#include <stdbool.h>
 #include "comm/comm.h"
 
 /* The numeric address of the interface `what` ("eth0"; IPv4 preferred), or `what` itself if it is an address of this

@@ -5,7 +5,6 @@
 #pragma once
 
 #include <netinet/in.h>
-#include <stdbool.h>
 #include <string.h>
 #include "comm/create.h"
 #include "comm/handshake.h"

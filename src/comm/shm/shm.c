@@ -22,10 +22,7 @@
 #include "comm/gloo/state.h"
 #include "comm/rank_info.h"
 #include "comm/shm/shm.h"
-#include "comm/transports.h"
-#include "comm/waits.h"
 #include "core/clock.h"
-#include "core/memory.h"
 #include "core/shard.h"
 #include "core/text.h"
 #include "core/wait.h"
@@ -33,13 +30,10 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/futex.h>
-#include <sched.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
-#include <time.h>
 #include <unistd.h>
 
 enum {

@@ -5,8 +5,6 @@
 #pragma once
 
 #include <stdatomic.h>
-#include <stdbool.h>
-#include <stdint.h>
 #include "comm/transports.h"
 
 /* Memory that several processes of one machine share, without a file name. */

@@ -13,7 +13,6 @@
 
 #include <math.h>
 #include <stdatomic.h>
-#include <stdlib.h>
 
 #include "core/shard.h"
 

@@ -16,9 +16,6 @@
 #include "comm/rank_info.h"
 #include "comm/shm/shm.h"
 #include "comm/split.h"
-#include "comm/transports.h"
-
-#include <stdlib.h>
 
 enum { SHORT = 16 * 1024 /* maximum bytes of an array that one leader sums */ };
 

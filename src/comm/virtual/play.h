@@ -23,8 +23,6 @@
  */
 #pragma once
 
-#include <stdbool.h>
-#include <stddef.h>
 #include <stdint.h>
 
 #include "comm/link.h"

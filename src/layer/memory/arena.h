@@ -12,7 +12,6 @@
  * orders are tried, and the better result is kept. */
 #pragma once
 
-#include <stdbool.h>
 #include <stddef.h>
 #include "core/error.h"
 

@@ -3,7 +3,6 @@
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include "layer/memory/buffer_plan.h"
 #include "layer/make.h"
 

@@ -5,7 +5,6 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include <zlib.h>
 
 /* A text of any length, represented by its beginning (for messages) and its checksum. Another program may have sent

@@ -16,7 +16,6 @@
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 #define AT(field) offsetof(gs_settings, field)
 #define WORD(name) " " #name

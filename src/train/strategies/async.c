@@ -22,16 +22,13 @@
 #include "comm/device.h"
 #include "core/clock.h"
 #include "core/functions.h"
-#include "core/jobs.h"
 #include "train/diverged.h"
 #include "train/strategy.h"
 #include "train/strategies/clocks.h"
 #include "train/timeline.h"
 
-#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 /* ---- the server ----
  *

@@ -36,13 +36,11 @@
 
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "comm/device.h"
 #include "comm/split.h"
 #include "core/clock.h"
 #include "core/text.h"
-#include "layer/layer.h"
 #include "layer/watch.h"
 #include "parallel/virtual_time.h"
 #include "train/hooks.h"
