@@ -68,13 +68,13 @@ void lab_print_json(const lab_grading *g, const lab_grade *grade) {
         cJSON *t = cJSON_CreateObject();
         cJSON_AddStringToObject(t, "task", lab_tasks[i].number);
         cJSON_AddStringToObject(t, "what", lab_tasks[i].what);
-        cJSON_AddNumberToObject(t, "points", grade->outcome[i].points);
-        cJSON_AddNumberToObject(t, "of", lab_tasks[i].points);
-        cJSON_AddStringToObject(t, "note", *grade->problem ? grade->problem : grade->outcome[i].note);
         if (*grade->outcome[i].unit) {
             cJSON_AddStringToObject(t, "unit", grade->outcome[i].unit);
             cJSON_AddNumberToObject(t, "measured", grade->outcome[i].measured);
         }
+        cJSON_AddNumberToObject(t, "points", grade->outcome[i].points);
+        cJSON_AddNumberToObject(t, "of", lab_tasks[i].points);
+        cJSON_AddStringToObject(t, "note", *grade->problem ? grade->problem : grade->outcome[i].note);
         cJSON_AddItemToArray(tasks, t);
     }
     char *text = gs_json_to_text(o, false);

@@ -147,7 +147,7 @@ TEST(what_has_other_bits_is_refused) {
         {"--devices cpu,cpu,cpu --layout dp3", "wanted 1, 2, 4 or 8"},
         {"--devices cpu,cpu,cpu --layout tp3", "wanted 2, 4 or 8 workers in a group"},
         {"--devices cpu,cpu --layout pp2 --micro-batches 4", "wanted 8, or no --micro-batches"},
-        {"--devices cpu,cpu --layout dp2 --accumulate 8", "each of the 2 workers has 4; wanted at most 4"},
+        {"--devices cpu,cpu --layout dp2 --accumulate 8", "each worker has 4 of the 8; wanted at most 4"},
         {"--devices cpu,cpu --layout dp2,zero2 --accumulate 8", "wanted at most 4"},
         {"--devices cpu,cpu --layout pp2 --accumulate 2", "as many as --micro-batches says"},
         {"--devices cpu,cpu --layout dp2 --sync ring", "does not work with --sync ring"},
