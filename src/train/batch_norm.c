@@ -67,10 +67,9 @@ gs_status gs_largest_micro_batch(const gs_settings *s, gs_shape in, size_t *most
 static gs_status check_global(const gs_settings *s, size_t batch, int workers) {
     const gs_strategy *strategy = gs_strategy_of(s);
     size_t most = s->micro_batch ? s->micro_batch : GLOBAL_MOST;
-    const size_t n = (size_t)(workers / gs_model_parallel_size(s)),
-                 leaves = GS_LEAVES / n; /* of a worker, with --exact */
-    const size_t part =
-        s->exact && n > 1 ? gs_shard_of(batch, (int)leaves, GS_LEAVES).first : (batch + n - 1) / n;
+    const size_t n = (size_t)(workers / gs_model_parallel_size(s)), leaves = GS_LEAVES / n;
+    const bool whole = !s->exact || n == 1; /* otherwise its part is `leaves` leaves */
+    const size_t part = whole ? (batch + n - 1) / n : gs_shard_of(batch, (int)leaves, GS_LEAVES).first;
     char parts[32] = "";
     if (s->pipeline > 1)
         snprintf(parts, sizeof parts, "--pipeline %d", s->pipeline);
