@@ -36,9 +36,10 @@ run() {
         fi' run GROUP "$@"
 }
 
-# hashes PROGRAM STEPS: the program's weights after so many steps are those of the table.
+# hashes PROGRAM STEPS [MODELS]: the program's weights after so many steps are those of the table (bits.sh).
 hashes() {
-    said=$("$(dirname "$0")/bits.sh" "$1" cpu "$2") || { echo "$said"; echo "test-portable: $part failed" >&2; exit 1; }
+    program=$1 && shift
+    said=$("$(dirname "$0")/bits.sh" "$program" cpu "$@") || { echo "$said"; echo "test-portable: $part failed" >&2; exit 1; }
     echo "test-portable: $part: $said"
 }
 
@@ -168,7 +169,7 @@ part_arm64() {
     unset PKG_CONFIG_SYSROOT_DIR PKG_CONFIG_LIBDIR
     "$out/arm64/gradsum" devices | grep -q 'own loops: NEON' ||
         { echo "test-portable: arm64 without NEON" >&2; exit 1; }
-    hashes "$out/arm64/gradsum" 5
+    hashes "$out/arm64/gradsum" 5 "mlp|lenet" # the others take minutes under qemu
     export GRADSUM_TEST_DEVICES=cpu GRADSUM_TEST_SMALL=1
     run "philox pool shard model model_text step_time $formats wire fused operators operators_plain sgd optimizers" \
         "$qemu" -L "$root" "$out/arm64/gradsum-test"
