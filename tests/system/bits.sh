@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# bits.sh PROGRAM [record | cpu [STEPS [MODELS]]]: `train --exact` gives one SHA-256 of the weights for a command, on every
-# machine. A row of tests/golden/bits.txt: the hash after 50 steps, the hash of a run of 5 steps, the options.
+# bits.sh PROGRAM [record | cpu [STEPS [MODELS]]]: `train --exact` gives one SHA-256 of the weights for a command, on
+# every machine. A row of tests/golden/bits.txt: the hash after 50 steps, the hash of a run of 5 steps, the options.
 # Repeats each run in every way that this machine offers, and compares its hash with the table: 50 steps, but 5 where
 # FMA is computed in software, and with the kernels for another kind of OpenCL device. "record" prints a new table.
 # "cpu" runs each row once, on the CPU, or only those of some models, such as "mlp|gpt".

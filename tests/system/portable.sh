@@ -39,7 +39,8 @@ run() {
 # hashes PROGRAM STEPS [MODELS]: the program's weights after so many steps are those of the table (bits.sh).
 hashes() {
     program=$1 && shift
-    said=$("$(dirname "$0")/bits.sh" "$program" cpu "$@") || { echo "$said"; echo "test-portable: $part failed" >&2; exit 1; }
+    said=$("$(dirname "$0")/bits.sh" "$program" cpu "$@") ||
+        { echo "$said"; echo "test-portable: $part failed" >&2; exit 1; }
     echo "test-portable: $part: $said"
 }
 
