@@ -1,4 +1,5 @@
 /* libjpeg and libpng report errors with a longjmp to the function that called them. */
+#include "io/file.h"
 #include "io/picture.h"
 
 #include <setjmp.h>
@@ -7,7 +8,6 @@
 #include <jpeglib.h>
 #include <jerror.h>
 #include <png.h>
-#include "io/file.h"
 
 static gs_status check_size(const char *kind, unsigned long width, unsigned long height) {
     if (width < 1 || height < 1)
