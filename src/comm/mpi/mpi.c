@@ -1,7 +1,7 @@
 /* Ranks as processes started by mpirun, over any MPI 3 (tested with Open MPI 4.1). */
+#include "comm/rendezvous/rendezvous.h"
 
 #ifdef GRADSUM_MPI
-#include "comm/rendezvous/rendezvous.h"
 #include "comm/transports.h"
 #include "core/clock.h"
 #include "core/jobs.h"
