@@ -6,7 +6,7 @@
 # "cpu" runs each row once, on the CPU, or only those of some models, such as "mlp|gpt".
 set -euo pipefail
 here=$(dirname "$(realpath "$0")")
-program=$(realpath "$1") only=${2-} steps=${3-50} table=$here/../golden/bits.txt
+program=$(realpath "$1") only=${2-} steps=${3-${BITS_STEPS-50}} table=$here/../golden/bits.txt
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
 export GRADSUM_CACHE=$folder/cache
