@@ -30,10 +30,7 @@ ALWAYS_INLINE void tile_of(const gs_matmul *t, const int rows, const int vectors
             __builtin_prefetch(fetch.from, 0, 2);
             fetch.from += fetch.step;
         }
-        UNROLL for (int j = 0; j < vectors; j++) {
-            x[j] = gs_load(b + j * GS_VECTOR);
-            KEEP_IN_REGISTER(x[j]);
-        }
+        UNROLL for (int j = 0; j < vectors; j++) x[j] = gs_load(b + j * GS_VECTOR);
         UNROLL for (int i = 0; i < rows; i++) {
             UNROLL for (int j = 0; j < vectors; j++) sum[i][j] = gs_fma_each(row[i][at], x[j], sum[i][j]);
         }

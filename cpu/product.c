@@ -29,10 +29,7 @@ ALWAYS_INLINE void product_tile(const gs_product *t, const kind kind, int part, 
             const float *row = packed ? x + at[k] : next;
             next += x_row;
             gs_vector b[GS_TILE_VECTORS];
-            UNROLL for (int j = 0; j < vectors; j++) {
-                b[j] = gs_load(row + j * GS_VECTOR);
-                KEEP_IN_REGISTER(b[j]);
-            }
+            UNROLL for (int j = 0; j < vectors; j++) b[j] = gs_load(row + j * GS_VECTOR);
             UNROLL for (int i = 0; i < rows; i++) {
                 UNROLL for (int j = 0; j < vectors; j++) sum[i][j] =
                     gs_fma_each(packed ? a[i] : row_of_a[i][k], b[j], sum[i][j]);
@@ -216,7 +213,6 @@ ALWAYS_INLINE void dot_tile(const gs_dots *t, const int rows, const int columns,
                     gs_load(y + (size_t)i * t->y_row + p + h * GS_VECTOR);
                 UNROLL for (int j = 0; j < columns; j++) {
                     gs_vector b = gs_load(row[j] + p + h * GS_VECTOR);
-                    KEEP_IN_REGISTER(b);
                     UNROLL for (int i = 0; i < rows; i++) sum[h][i * columns + j] =
                         gs_fma(a[i], b, sum[h][i * columns + j]);
                 }

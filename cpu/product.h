@@ -12,7 +12,7 @@
 #include "conv2d_order.h"
 #include "cpu/cpu.h"
 
-#if defined(__AVX512F__) || defined(GS_SOFT_FMA)
+#if defined(GS_SOFT_FMA)
 #include <immintrin.h>
 #endif
 
@@ -69,7 +69,8 @@ ALWAYS_INLINE __m128 gs_fma_of_two(__m128 a, __m128 b, __m128 c) {
 }
 #endif
 
-/* a b + c in each lane, rounded once: one instruction. The plain x86-64 build has none and rounds twice, except where
+/* a b + c in each lane, rounded once: one instruction, in asm because gcc 12 copies and spills the sums of a product's
+ * loop where the compiler's own instruction is used. The plain x86-64 build has none and rounds twice, except where
  * exact bits are wanted (cpu.h: _soft). */
 ALWAYS_INLINE gs_vector gs_fma(gs_vector a, gs_vector b, gs_vector c) {
 #if defined(__FMA__)
@@ -87,24 +88,15 @@ ALWAYS_INLINE gs_vector gs_fma(gs_vector a, gs_vector b, gs_vector c) {
 #endif
 }
 
-/* x b + c. With AVX-512 gcc lets the instruction read x from memory; in asm, that would be a load of its own. */
+/* x b + c */
 ALWAYS_INLINE gs_vector gs_fma_each(float x, gs_vector b, gs_vector c) {
-#if defined(__AVX512F__)
-    return (gs_vector)_mm512_fmadd_ps(_mm512_set1_ps(x), (__m512)b, (__m512)c);
-#elif defined(__aarch64__)
+#if defined(__aarch64__)
     __asm__("fmla %0.4s, %1.4s, %2.s[0]" : "+w"(c) : "w"(b), "w"(x));
     return c;
 #else
-    return gs_fma(x - (gs_vector){0}, b, c); /* 0 + x would lose the sign of -0 */
+    return gs_fma(gs_each(x), b, c);
 #endif
 }
-
-/* Without this, the compiler reloads a vector for each multiply-add, which takes longer. */
-#if defined(__AVX512F__)
-#define KEEP_IN_REGISTER(v) __asm__("" : "+v"(v))
-#else
-#define KEEP_IN_REGISTER(v) (void)(v)
-#endif
 
 /* Else it replaces k by a pointer for each array that k indexes, and runs out of registers. */
 #define KEEP_INDEX(k) __asm__("" : "+r"(k))
