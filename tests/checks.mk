@@ -1,9 +1,9 @@
 # Authors' checks besides `make test`: make test-oclgrind | test-asan | test-tsan | test-kill | test-engines | test-net
 # | test-memory | test-layouts | test-bits | test-install | test-browser | test-portable | test-interop | test-torch
 # | fuzz SECONDS=60 | trials SEED=1 | format | lint | lint-all. tests/README.md describes them.
-.PHONY: test-programs test-oclgrind test-asan test-tsan test-kill trials test-engines test-net test-memory \
-        test-layouts test-bits test-install test-browser test-portable test-interop test-torch fuzz fuzzers format \
-        lint lint-all
+.PHONY: test-programs test-oclgrind asan-programs test-asan tsan-programs test-tsan test-kill trials test-engines \
+        test-net test-memory test-layouts test-bits test-install test-browser test-portable test-interop test-torch \
+        fuzz fuzz-programs fuzzers format lint lint-all
 
 # ---- the program of the tests ----------------------------------------------------------------------------------------
 # Tests call parts of gradsum, such as the one that reads options.
@@ -32,12 +32,14 @@ test-programs: $(B)/gradsum-test $(B)/gradsum-faults $(B)/net-relay $(B)/torch-m
 test-oclgrind: $(B)/gradsum-test
 	tests/system/oclgrind.sh $(B)/gradsum-test $(TILES)
 
-test-asan:
+asan-programs:
 	$(MAKE) B=build/asan SANITIZE=address,undefined build/asan/gradsum-test build/asan/gradsum
+test-asan: asan-programs
 	tests/system/sanitize.sh asan build/asan/gradsum-test
 
-test-tsan:
+tsan-programs:
 	$(MAKE) B=build/tsan SANITIZE=thread build/tsan/gradsum-test build/tsan/gradsum
+test-tsan: tsan-programs
 	tests/system/sanitize.sh tsan build/tsan/gradsum-test
 
 # Kills runs while they write checkpoints and while they restart; KILL_DRAWS=all KILL_SEED=1: see the scripts.
@@ -116,8 +118,9 @@ test-interop: all
 # AddressSanitizer and UBSan: SECONDS for each, two at a time.
 SECONDS = 60
 FUZZ    = address,undefined,float-cast-overflow
-fuzz: packages
+fuzz-programs: packages
 	$(MAKE) B=$(B)/fuzz CC=clang CXX=clang++ SANITIZE=$(FUZZ),fuzzer-no-link fuzzers
+fuzz: fuzz-programs
 	tests/fuzz/fuzz.sh $(B)/fuzz $(SECONDS)
 
 OBJ_FUZZED = $(filter-out %/main.o,$(OBJ_CLI)) $(patsubst %,$(B)/lessons/%.o,changed outcome report sanitizer source_check tasks)

@@ -47,7 +47,7 @@ GOALS    = $(or $(MAKECMDGOALS),all)
 PACKAGES = $(PACKAGES_BUILD) $(if $(filter %test test% trials %test.o,$(GOALS)),$(PACKAGES_test)) $(if $(filter handout,$(GOALS)),$(PACKAGES_handout)) \
            $(if $(filter test-oclgrind,$(GOALS)),$(PACKAGES_oclgrind)) $(if $(filter lint lint-all format,$(GOALS)),$(PACKAGES_lint) $(PACKAGES_test)) \
            $(if $(filter lessons-html slides test-browser lint lint-all,$(GOALS)),$(PACKAGES_pages)) \
-           $(if $(filter test-labs,$(GOALS)),$(PACKAGES_labs)) $(if $(filter fuzz,$(GOALS)),$(PACKAGES_fuzz))
+           $(if $(filter test-labs,$(GOALS)),$(PACKAGES_labs)) $(if $(filter fuzz fuzz-programs,$(GOALS)),$(PACKAGES_fuzz))
 OPTIONAL = $(if $(filter demo bench,$(GOALS)),$(PACKAGES_demo)) $(if $(filter %test test%,$(GOALS)),$(PACKAGES_mpi) $(PACKAGES_sandbox) $(PACKAGES_text)) \
            $(if $(filter test-browser,$(GOALS)),$(PACKAGES_browser)) $(if $(filter test-portable,$(GOALS)),$(PACKAGES_portable)) \
            $(if $(filter test-interop,$(GOALS)),$(PACKAGES_interop)) $(if $(filter test-torch,$(GOALS)),$(PACKAGES_torch)) \
