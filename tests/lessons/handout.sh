@@ -8,10 +8,12 @@
 #   - it builds; each lab as handed out gets 0 points, and says "not written yet"; the solutions get all points
 #   - a training run gives the same weights as with the whole source, on both kinds of device
 #
-# The objects of unsealed files are taken from BUILD. LABS="04 07" grades only these labs' solutions.
+# The objects of unsealed files are taken from BUILD. LABS="04 07" grades only these labs' solutions; LABS_WRONG=few
+# (labs.sh) those of four labs, of which 04 is in OpenCL.
 set -u
 build=$(realpath "$1")
 work=$build/lessons/test/handout
+[ "${LABS_WRONG:-}" != few ] || LABS=${LABS:-04 07 13 16}
 tree=$PWD
 rm -rf "$work" && mkdir -p "$work" || exit 1
 failures=0
@@ -105,6 +107,7 @@ done
 mkdir build && tar -C "$build" -cf - --exclude=lessons/test src cl cpu lessons prefix mpi | tar -C build -xf -
 (cd "lessons/sealed/$here" && find . -name '*.o') |
     while read -r object; do rm -f "build/$object" "build/${object%.o}.d"; done
+touch -r "$tree/src/backend.h" src/backend.h # only a comment differs, so what includes it need not be compiled again
 make -s all labs >"$work/log" 2>&1 || { tail -n 20 "$work/log"; fail "make labs in the handout"; }
 total=$(sed -n 's/^all labs 0\///p' "$work/log") tasks=$(grep -c 'not written yet: task' "$work/log")
 [ "${total:-0}" = $((10 * $(find lessons -name remote.c | wc -l))) ] ||

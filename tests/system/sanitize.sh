@@ -60,7 +60,7 @@ asan)
     # The longest first, so that none of them ends last.
     first=(split pipeline layout collectives offload train checkpoint step_layouts in_one_file usage resume comm killed)
     # Leaves out long runs of code that other tests also cover.
-    but=(accuracy bucket offload_memory)
+    but=(accuracy bits bucket offload_memory)
     for group in "${groups[@]}"; do
         [[ $group = */ || " ${first[*]} ${but[*]} " = *" $group "* ]] || first+=("$group")
     done
