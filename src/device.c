@@ -25,12 +25,15 @@ static gs_status list_in_message(gs_status status) {
                    problem && *problem ? "; " : "", problem ? problem : "");
 }
 
-/* Other programs say "gpu", which here means cl, although the word is nearer to "cpu". */
+/* Other programs say "gpu", which here means cl, although the word is nearer to "cpu"; or how many. */
 static gs_status no_such_device(const char *name) {
     static const char *const names[] = {"cpu", "cl", NULL};
     bool gpu = strcmp(name, "gpu") == 0 || strcmp(name, "cuda") == 0 || strcmp(name, "opencl") == 0;
+    bool count = strspn(name, "0123456789") == strlen(name);
     return gs_fail(GS_E_USAGE, "device '%s': wanted cpu, cl, cl:PLATFORM.DEVICE or cl:P.D/KofN%s", name,
-                   gpu ? "; did you mean cl?" : gs_did_you_mean(name, names));
+                   gpu     ? "; did you mean cl?"
+                   : count ? "; two workers are --devices cpu,cpu"
+                           : gs_did_you_mean(name, names));
 }
 
 gs_status gs_device_open(const char *name, int threads, gs_device **out) {

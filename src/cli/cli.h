@@ -45,8 +45,8 @@ extern const gs_command gs_commands[]; /* ends with an entry whose name is NULL 
 
 enum { GS_OPTIONS_MOST = 96 }; /* maximum number of options in one table */
 
-/* Read "--name value", "--name=value", "-n 3" and "-n3". Other words move to argv[1..*words]. With --help or -h
- * anywhere, set *help and read nothing. GS_E_USAGE: an unknown option (the message suggests the most similar one), a
+/* Read "--name value", "--name=value", "-n 3" and "-n3". Other words move to argv[1..*words]. With --help, --help-all or
+ * -h anywhere, set *help and read nothing. GS_E_USAGE: an unknown option (the message suggests the most similar one), a
  * missing or invalid value, or a word after --help. */
 gs_status gs_options_parse(const gs_option *options, int argc, char **argv, int *words, bool *help);
 
@@ -63,9 +63,10 @@ typedef struct gs_help {
     void (*more)(void); /* prints further text at the end; may be NULL */
 } gs_help;
 
-/* Print "usage: gradsum train [options]", then each option with its default, in 80 columns. manual.sh makes the manual
- * pages from this text, and shells complete the options listed in it (completion.bash, completion.zsh). */
-void gs_options_help(const gs_help *, const gs_option *options);
+/* Print "usage: gradsum train [options]", then each option with its default, in 80 columns; of more than 40 options,
+ * without --help-all, those that most runs need. manual.sh makes the manual pages from --help-all, and shells complete
+ * the options listed in it (completion.bash, completion.zsh). */
+void gs_options_help(const gs_help *, const gs_option *options, int argc, char **argv);
 
 /* Run gs_options_parse, then print help if requested. True: the command continues. False: the command ends with
  * *exit_status; errors have been printed. words may be NULL if the command takes only options. */

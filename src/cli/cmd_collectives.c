@@ -263,8 +263,6 @@ static gs_status run_in_folder(gs_table *t) {
     return status;
 }
 
-/* ---- the command ---- */
-
 /* Decide whether the ranks are threads or mpirun's processes. n: the value of -n; 0: not given. */
 static gs_status find_ranks(gs_table *t, int n) {
     GS_TRY(gs_rendezvous_from_environment(&t->mpirun));

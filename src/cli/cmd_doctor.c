@@ -336,8 +336,6 @@ static void look_at_others(doctor *d) {
     gs_probe_free(p);
 }
 
-/* ---- the command ---- */
-
 static const gs_help help = {
     "doctor [--exact] [--meet PLACE --nodes N --node-rank R] [-n K]",
     "Check if this machine is fit for a run, and say what would help if it is not.\n"

@@ -169,7 +169,7 @@ static cJSON *picture_of(const gs_dataset *set, size_t sample) {
 
 /* ---- the page ---- */
 
-/* The page of `eval --report`: accuracy, the confusion matrix, and the samples that the model gets most wrong.
+/* The page of `eval -o`: accuracy, the confusion matrix, and the samples that the model gets most wrong.
  *
  * What the page's script (src/page/eval.js) reads:
  *
@@ -233,13 +233,11 @@ static gs_status write_page(const gs_settings *s, const gs_result *r, const char
     return status;
 }
 
-/* ---- the command ---- */
-
 /* Report errors in the output paths before the work begins. */
 static gs_status check_own(const gs_settings *s, const char *page) {
     if (!s->load) return gs_fail(GS_E_USAGE, "--load FILE is required: the weights to evaluate");
     if (page && gs_text_is_at(s->data))
-        return gs_fail(GS_E_USAGE, "--report shows what images are taken for, but the data are %s", s->data);
+        return gs_fail(GS_E_USAGE, "-o shows what images are taken for, but the data are %s", s->data);
     return page ? gs_file_check_target(page, GS_FILE_PAGE) : GS_OK;
 }
 
@@ -254,7 +252,7 @@ int gs_cmd_eval(int argc, char **argv) {
         GS_RUN_OPTION("std", GS_STD_HELP_OF_FILE),
         GS_RUN_OPTION("confusion", NULL),
         GS_RUN_OPTION("keep-going", "show the result even if the loss is not finite"),
-        {"report", GS_OPTION_TEXT, &page, 0, 0, "FILE",
+        {"out", GS_OPTION_TEXT, &page, 0, 0, "FILE",
          "a page (.html) with the confusion matrix and the samples that the model gets most wrong"},
         {"json", GS_OPTION_FLAG, &json, 0, 0, NULL, "the result as a JSON object"},
         {0},

@@ -269,7 +269,7 @@ int gs_cmd_launch(int argc, char **argv) {
     while (end < argc && strcmp(argv[end], "--") != 0) end++;
     gs_status status = gs_options_parse(options, end, argv, &words, &wants_help);
     if (status == GS_OK && wants_help) {
-        gs_options_help(&help, options);
+        gs_options_help(&help, options, end, argv);
         return GS_EXIT_OK;
     }
     launch.timeout = timeout < usual || timeout > usual ? timeout : 0;

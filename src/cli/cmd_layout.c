@@ -56,8 +56,6 @@ static const char *name_of(const gs_layout_cost *c, char name[NAME]) {
     return name;
 }
 
-/* ---- a run ---- */
-
 static void on_layout(void *question_, int done, int of) {
     question *q = question_;
     gs_show_activity(&q->work, (double)done / of, "measuring and predicting layout %d of %d", done + 1, of);
@@ -86,8 +84,6 @@ static gs_status run_best(const question *q, const gs_layout_plan *p, measured *
     }
     return GS_OK;
 }
-
-/* ---- output ---- */
 
 /* Measured values go below the predicted ones: side by side they would exceed 80 columns. */
 static void print_row(const gs_layout_cost *c, const measured *took, int width) {
@@ -153,8 +149,6 @@ static int print_pairs(void) {
     }
     return GS_EXIT_OK;
 }
-
-/* ---- the command ---- */
 
 static gs_status answer(question *q) {
     gs_layout_plan plan = {0};

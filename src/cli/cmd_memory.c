@@ -127,8 +127,6 @@ static void print_json(const gs_memory_plan *p, const gs_memory_options *o, bool
     gs_json_print(all);
 }
 
-/* ---- the command ---- */
-
 static int tell(gs_settings *s, bool layers, bool json) {
     gs_memory_plan plan;
     gs_memory_options options;

@@ -8,8 +8,6 @@ static const char *const directions[GS_DIRECTIONS] = {"forward", "backward"};
 
 static const char *const precisions[GS_PRECISIONS] = {"f32", "bf16", "f16"};
 
-/* ---- text ---- */
-
 static void print_speeds(const gs_profile *p) {
     const gs_roofline *r = &p->roofline;
     int last = GS_ROOFLINE_SIZES - 1;
@@ -119,8 +117,6 @@ static void print_plain(const gs_profile *p) {
            "counted there.\n");
 }
 
-/* ---- JSON ---- */
-
 static void add_cell(cJSON *o, const char *name, const gs_profile_cell *c, const double *plain) {
     cJSON *cell = cJSON_AddObjectToObject(o, name);
     GS_JSON_ADD(cell, GS_FIELD("seconds", c->seconds), GS_FIELD("flops", c->flops),
@@ -155,8 +151,6 @@ static void print_json(const gs_profile *p, bool plain) {
     }
     gs_json_print(o);
 }
-
-/* ---- the command ---- */
 
 typedef struct question {
     gs_settings settings;

@@ -49,8 +49,6 @@ static void show(table *t, int size, int turn, int turns, int scheme) {
                          turn + 1, turns, t->scheme[scheme]->name);
 }
 
-/* ---- measuring ---- */
-
 /* Seconds per call: the mean of `calls` calls, from the first rank's start to the last rank's end. */
 static gs_status turn(rank *r, int scheme, size_t count, int calls, double *seconds) {
     r->sync->scheme = r->t->scheme[scheme];
@@ -162,8 +160,6 @@ static gs_status run_rank(void *context, int number, gs_comm **comm) {
     return status;
 }
 
-/* ---- printing ---- */
-
 static void print_text(const table *t) {
     char link[80];
     printf("%d ranks over %s; microseconds per sum; *: the fastest except allreduce\n", t->ranks, t->over);
@@ -196,8 +192,6 @@ static void print_json(const table *t) {
             gs_json_print(o);
         }
 }
-
-/* ---- the command ---- */
 
 static gs_status run(table *t) {
     static const char *const names[] = {"threads", "shm", "gloo", NULL};

@@ -241,8 +241,6 @@ static void show_text(const gs_step_record *step, bool pause) {
     show_totals(&t);
 }
 
-/* ---- the command ---- */
-
 static gs_status show(gs_step_record *s, bool pause) {
     GS_TRY(gs_step_run(s));
     show_text(s, pause);

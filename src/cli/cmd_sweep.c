@@ -181,7 +181,7 @@ static void text_notes(const gs_sweep *w) {
 
 /* ---- the page ---- */
 
-/* `sweep --report`: the table, a chart of the steps, and one curve per batch. With several seeds, the curve shows the
+/* `sweep -o`: the table, a chart of the steps, and one curve per batch. With several seeds, the curve shows the
  * run with the median number of steps. */
 static void add_devices(cJSON *about, const gs_settings *s) {
     cJSON *devices = cJSON_AddArrayToObject(about, "devices");
@@ -251,8 +251,6 @@ static gs_status write_page(const gs_sweep *w, const char *path, int argc, char 
     cJSON_Delete(report);
     return status;
 }
-
-/* ---- the command ---- */
 
 typedef struct shown {
     bool json;
@@ -364,7 +362,7 @@ int gs_cmd_sweep(int argc, char **argv) {
         {"target", GS_OPTION_DOUBLE, &target, 1, 100, "ACC", "target test accuracy in percent"},
         {"seeds", GS_OPTION_INT, &w.seeds, 1, GS_SWEEP_MOST, "N",
          "train each batch with N seeds, and show medians"},
-        {"report", GS_OPTION_TEXT, &s.report, 0, 0, "FILE", "also write a page (.html) of all runs"},
+        {"out", GS_OPTION_TEXT, &s.report, 0, 0, "FILE", "also write a page (.html) of all runs"},
         GS_REFUSED("save",
                    "sweep keeps no weights; to keep those of one batch, use train --batch B --save FILE"),
         {"json", GS_OPTION_FLAG, &s.json, 0, 0, NULL, "one JSON object per line"},

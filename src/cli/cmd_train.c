@@ -73,8 +73,6 @@ static int not_saved(gs_progress *p, gs_status status, gs_result *r) {
     return gs_exit_status("train", gs_error_again(&error));
 }
 
-/* ---- the command ---- */
-
 static void tell_stopped(const gs_settings *s, const gs_result *r) {
     const bool kept = r->checkpoints.on && !r->checkpoints.lost;
     gs_tell("train", "stopped by %s after step %llu%s%s%s%s",
@@ -135,16 +133,11 @@ int gs_cmd_train(int argc, char **argv) {
     const gs_option *options = gs_run_options(&s, GS_TRAINING | GS_LEARNING | GS_BY_TRAIN, own);
     const gs_help help = {
         "train [options]",
-        "Train a model on one worker or several. The learning rate can follow the\n"
-        "global batch: --lr-rule linear makes it lr x batch / base batch, which is \"lr\n"
-        "times the number of workers\" if the base batch is that of one worker. Over the\n"
-        "run it can rise in a --warmup and fall by a --schedule.\n"
-        "--log DIR leaves a record: run.json, metrics.jsonl, trace.json (for Perfetto)\n"
-        "and event files (for TensorBoard). If the record cannot be completed, training\n"
-        "goes on, the weights are saved, and the exit status is 1.\n"
-        "--json prints one \"event\" per line: start, an epoch for each, end. The last has\na "
-        "\"status\": done, interrupted, diverged or failed. If the run failed, it has the\n"
-        "\"steps\" done and a \"message\", but no results.",
+        "Train a model on one worker or several, which sum their gradients each step.\n"
+        "--log DIR leaves run.json, metrics.jsonl, trace.json (for Perfetto) and event\n"
+        "files (for TensorBoard). If that fails, training goes on, and the exit status is\n1. "
+        "--json prints one \"event\" per line: start, an epoch for each, end, with a\n"
+        "\"status\": done, interrupted, diverged or failed, and then a \"message\".",
         "gradsum train --model lenet --devices cpu,cpu --save lenet.safetensors", NULL};
     if (!gs_options_taken(options, &help, argc, argv, NULL, &exit_status)) return exit_status;
     if (s.names != GS_NAMES_OWN && !s.save)

@@ -14,12 +14,13 @@ const gs_command gs_commands[] = {
     {"layout", gs_cmd_layout, GS_COMPUTES, "the ways to share a run among workers: time, memory and bytes"},
     {"simulate", gs_cmd_simulate, GS_COMPUTES, "the time of a step on a simulated cluster"},
     {"train", gs_cmd_train, GS_COMPUTES | GS_RUNS_AS_RANKS, "train a model on one worker or several"},
+    {"launch", gs_cmd_launch, GS_COMPUTES, "start several processes that train together"},
     {"eval", gs_cmd_eval, GS_COMPUTES | GS_RUNS_AS_RANKS, "accuracy of saved weights on the test set"},
     {"predict", gs_cmd_predict, GS_COMPUTES, "logits of the test set as a NumPy array"},
     {"generate", gs_cmd_generate, GS_COMPUTES, "write text with a language model, token by token"},
     {"compare", gs_cmd_compare, GS_COMPUTES, "the same training on several sets of devices, as a table"},
-    {"profile", gs_cmd_profile, GS_COMPUTES, "where the time goes: loader, step, and each layer of it"},
     {"sweep", gs_cmd_sweep, GS_COMPUTES, "steps and seconds to a target for several global batches"},
+    {"profile", gs_cmd_profile, GS_COMPUTES, "where the time goes: loader, step, and each layer of it"},
     {"report", gs_cmd_report, 0, "a page of training logs: curves, speed-up, a timeline"},
     {"explain", gs_cmd_explain, GS_COMPUTES, "where two runs first differ (train --digest), and why"},
     {"step", gs_cmd_step, GS_COMPUTES, "watch one synchronisation of the workers, message by message"},
@@ -27,17 +28,25 @@ const gs_command gs_commands[] = {
     {"schemes", gs_cmd_schemes, GS_COMPUTES, "time every way to sum gradients, by size"},
     {"lesson", gs_cmd_lesson, 0, "predict what a lesson's experiments give, then run them"},
     {"grade", gs_cmd_grade, GS_COMPUTES, "grade a folder of hand-ins to the labs"},
-    {"launch", gs_cmd_launch, GS_COMPUTES, "start several processes that train together"},
     {0},
 };
 enum { COMMANDS = sizeof gs_commands / sizeof *gs_commands - 1 };
 
 static void help(FILE *to) {
+    static const char *const headings[][2] = {{"devices", "plan"},
+                                              {"train", "train, and use what was trained"},
+                                              {"compare", "compare and explain runs"},
+                                              {"step", "watch the workers"},
+                                              {"lesson", "learn and teach"}}; /* each from this command on */
     fprintf(to,
             "gradsum %s: learn data-parallel training by running it\n\n"
             "usage: gradsum COMMAND [options]      gradsum COMMAND --help\n\n",
             GRADSUM_VERSION);
-    for (int i = 0; i < COMMANDS; i++) fprintf(to, "  %-12s %s\n", gs_commands[i].name, gs_commands[i].what);
+    for (const gs_command *c = gs_commands; c->name; c++) {
+        for (size_t i = 0; i < sizeof headings / sizeof *headings; i++)
+            if (strcmp(c->name, headings[i][0]) == 0) fprintf(to, "%s:\n", headings[i][1]);
+        fprintf(to, "  %-12s %s\n", c->name, c->what);
+    }
     fprintf(to, "  %-12s %s\n", "help", "this list; help COMMAND: the same as COMMAND --help");
     fprintf(to, "\nexample:\n  gradsum launch -n 2 -- train --model lenet --epochs 3\n");
 }

@@ -9,8 +9,6 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-/* ---- JSON: one object per line ---- */
-
 void gs_json_print(cJSON *o) {
     char *text = gs_json_to_text(o, false);
     if (text) printf("%s\n", text);
@@ -26,8 +24,6 @@ void gs_json_failed(gs_status status, const gs_result *r) {
     if (r) GS_JSON_ADD(o, GS_FIELD("steps", r->steps));
     gs_json_print(GS_JSON_ADD(o, GS_FIELD("message", gs_message())));
 }
-
-/* ---- the activity line ---- */
 
 /* "3 s", "12 min", "1.5 h" */
 static const char *time_text(double seconds, char text[24]) {

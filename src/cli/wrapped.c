@@ -40,8 +40,6 @@ static int item_of(const char *text) {
     return (int)(end - text) + (*end == ',');
 }
 
-/* ---- lines ---- */
-
 static void print_pieces(FILE *to, int columns, int margin, const char *text, int (*piece_of)(const char *)) {
     int column = margin;
     while (*text) {
@@ -109,8 +107,6 @@ void gs_print_fact(const char *label, const char *format, ...) {
     print_pieces(stdout, columns_of(stdout), MARGIN, text ? text : "(no memory)", word_of);
     free(text);
 }
-
-/* ---- numbers ---- */
 
 const char *gs_thousands(double number) {
     static char texts[4][40];

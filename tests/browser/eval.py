@@ -1,4 +1,4 @@
-"""eval.py GRADSUM FOLDER: the page of `gradsum eval --report` in a real browser.
+"""eval.py GRADSUM FOLDER: the page of `gradsum eval -o` in a real browser.
 
 What it shows is compared with what `gradsum eval --confusion --json` prints. Screenshots are left in FOLDER.
 """
@@ -12,7 +12,7 @@ DATA = "colour-fashion-small"
 
 def train():
     program("train", "--model", "softmax", "--data", DATA, "--steps", "20", "--threads", "1", "--save", WEIGHTS)
-    program("eval", "--load", WEIGHTS, "--data", DATA, "--report", f"{folder}/eval.html")
+    program("eval", "--load", WEIGHTS, "--data", DATA, "-o", f"{folder}/eval.html")
     text = program("eval", "--load", WEIGHTS, "--data", DATA, "--confusion", "--json", "--devices", "cpu,cpu")
     return json.loads(text)
 

@@ -1,4 +1,4 @@
-"""sweep.py GRADSUM FOLDER: the pages of `gradsum sweep --report` in a real browser, with its JSON."""
+"""sweep.py GRADSUM FOLDER: the pages of `gradsum sweep -o` in a real browser, with its JSON."""
 import json
 
 from browser import b, chart, check, equal, folder, in_all_looks, light, no_complaints, one, program, rows, run, visit
@@ -6,7 +6,7 @@ from browser import b, chart, check, equal, folder, in_all_looks, light, no_comp
 
 def a_sweep():
     path = f"{folder}/sweep.html"
-    text = program("sweep", "--batch", "32,128,512,2048", "--epochs", "3", "--target", "80", "--report", path, "--json")
+    text = program("sweep", "--batch", "32,128,512,2048", "--epochs", "3", "--target", "80", "-o", path, "--json")
     wanted = [e for e in map(json.loads, text.splitlines()) if e["event"] == "run"]
     visit(path)
     for want, row in zip(wanted, rows("#sweep-table")):
@@ -31,7 +31,7 @@ def a_sweep():
 
 def a_sweep_of_seeds():
     path = f"{folder}/seeds.html"
-    text = program("sweep", "--batch", "32,128,512,2048", "--epochs", "3", "--target", "80", "--seeds", "3", "--report", path, "--json")
+    text = program("sweep", "--batch", "32,128,512,2048", "--epochs", "3", "--target", "80", "--seeds", "3", "-o", path, "--json")
     wanted = [e for e in map(json.loads, text.splitlines()) if e["event"] == "batch"]
     check(len(wanted) == 4, "a line for each batch")
     visit(path)

@@ -17,9 +17,10 @@ TEST(help_shows_an_example) {
 TEST(help_fits_80_columns) {
     gs_test_fits(gs_test_output(0, "help"), 80);
     for (const gs_command *c = gs_commands; c->name; c++) {
-        char *output = gs_test_output(0, "%s --help", c->name);
+        char *output = gs_test_output(0, "%s --help-all", c->name);
         assert_null(strstr(output, ") ;"));
         gs_test_fits(output, 80);
+        gs_test_fits(gs_test_output(0, "%s --help", c->name), 80);
     }
     gs_test_fits(gs_test_output(0, "model softmax"), 80);
     gs_test_fits(gs_test_output(0, "model cnn"), 80);

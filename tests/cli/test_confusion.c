@@ -1,4 +1,4 @@
-/* eval --confusion and --report: which class is mistaken for which, and the samples with the largest loss. */
+/* eval --confusion and -o: which class is mistaken for which, and the samples with the largest loss. */
 #include "tests/support/files.h"
 #include "tests/support/program.h"
 #include <math.h>
@@ -167,7 +167,7 @@ TEST(the_page_has_the_worst) {
     snprintf(page, sizeof page, "%s/page.html", gs_test_folder());
     for (size_t i = 0; i < sizeof devices / sizeof *devices; i++) {
         char *output =
-            gs_test_output(0, "eval --load %s --devices %s --report %s", weights, devices[i], page);
+            gs_test_output(0, "eval --load %s --devices %s -o %s", weights, devices[i], page);
         assert_null(strstr(output, "taken for")); /* the matrix is on the page, not in the output */
         cJSON *o = gs_test_page_data(gs_test_text(page, NULL));
         const cJSON *worst = cJSON_GetObjectItem(o, "worst"), *w = cJSON_GetArrayItem(worst, 0);
@@ -186,6 +186,6 @@ TEST(the_page_has_the_worst) {
 TEST(the_page_cannot_be_written) {
     char weights[400];
     train_softmax(weights);
-    char *output = gs_test_output(1, "eval --load %s --report %s/no/such.html", weights, gs_test_folder());
+    char *output = gs_test_output(1, "eval --load %s -o %s/no/such.html", weights, gs_test_folder());
     assert_null(strstr(output, "test accuracy")); /* the error comes before any work */
 }

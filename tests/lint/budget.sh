@@ -7,11 +7,11 @@
 limits='
 training            17759
 src/comm            10539
-src/cli              9800
+src/cli              9797
 src/explain          1989
-cpu+cl              17110
+cpu+cl              17095
 the-rest-of-src     20803
-src+cpu+cl          78000
+src+cpu+cl          77985
 tests               43076
 lessons             41789
 '

@@ -110,7 +110,7 @@ test "$(find "$man" -name '*.1' | wc -l)" = "$(($(wc -l <commands) + 1))" || fai
 while read -r command; do
     page=$man/gradsum-$command.1
     grep -q "gradsum.-$command (1)" "$man/gradsum.1" || fail "gradsum.1 does not name $command"
-    "$prefix/bin/gradsum" "$command" --help >help
+    "$prefix/bin/gradsum" "$command" --help-all >help
     sed -n '/^\.nf$/,/^\.fi$/p' "$page" | sed '1d; $d; s/\\-/-/g; s/^\\&//; s/\\e/\\/g' | cmp -s - help ||
         fail "the page of $command is not its help"
 done <commands
@@ -148,12 +148,19 @@ completes "--pipeline --pipeline-schedule" gradsum step --pi # of step's other f
 completes "--zero" gradsum step --ze
 completes "--pipeline --pipeline-schedule" gradsum step --zero 2 --pi
 completes "" gradsum step --pipeline 2
+# Names, from the tables of the program.
+completes "ring" gradsum train --sync ri
+completes "lenet" gradsum launch -n 2 -- train --model le
+completes "colour-fashion colour-fashion-small" gradsum eval --data co
+completes "adam adamw" gradsum train --optimizer ad
+completes "cpu cl" gradsum train --devices ""
+completes "dp2 dp2,zero1 dp2,zero2 dp2,zero3 dp2,tp2 dp2,pp2" gradsum memory --layout d
 # Every option of every command, as its help names it.
 sed 's/$/ /; s/^step $/&\nstep --zero 2/' commands >forms
 while read -r command more; do
     # shellcheck disable=SC2086
-    "$prefix/bin/gradsum" "$command" $more --help >help
-    test "$command" != step || "$prefix/bin/gradsum" step --zero 1 --help >>help
+    "$prefix/bin/gradsum" "$command" $more --help-all >help
+    test "$command" != step || "$prefix/bin/gradsum" step --zero 1 --help-all >>help
     sed -n 's/^  -o, /  /; s/^  \(--[^ ]*\).*/\1/p' help | awk '!seen[$0]++' >named
     cat named >>all_named
     # shellcheck disable=SC2086
@@ -175,6 +182,7 @@ END
     zsh_finds gradsum train --mo | grep -q '^--momentum:sgd, nesterov, lars: momentum' ||
         fail "zsh does not complete options"
     zsh_finds gradsum launch -n 2 -- train --mo | grep -q '^--momentum:' || fail "zsh does not complete launch -- train"
+    test "$(zsh_finds gradsum train --wire '' | paste -s -d ' ')" = "f32 f16 bf16" || fail "zsh does not complete names"
     test "$(zsh_finds gradsum train --load w)" = FILES || fail "zsh does not complete the value of --load"
     zsh_finds gradsum step --ze | grep -q '^--zero:divide among .* 2 gradients too; 3 weights too (default 0)$' ||
         fail "zsh does not complete step --zero with its whole description"

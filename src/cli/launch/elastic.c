@@ -19,8 +19,6 @@
 
 static const double GRACE = 2; /* seconds after the time-out until a process that has not asked is killed */
 
-/* ---- the current processes ---- */
-
 /* Counts of processes; survivors exclude those that were let go. */
 typedef struct census {
     int survivors, asking, done, vacant; /* vacant: empty slots */
@@ -57,8 +55,6 @@ static bool wait_for_all(gs_elastic *e, gs_launch_processes *p) {
     }
     return waits;
 }
-
-/* ---- the next generation ---- */
 
 /* The number of ranks, given the survivors and the vacant slots for new processes; 0: too few processes. */
 static int choose_size(const gs_launch *l, bool exact, int survivors, int vacant) {
@@ -147,8 +143,6 @@ static gs_elastic_state decide(gs_elastic *e, gs_launch_processes *p, const cens
     e->lost = -1;
     return GS_ELASTIC_WAITS;
 }
-
-/* ---- called by the launcher ---- */
 
 void gs_elastic_note_loss(gs_elastic *e, const gs_launch_processes *p, int slot) {
     const gs_launch_child *c = p->child;

@@ -14,8 +14,6 @@
 static const double LOOK = 0.005,
                     MARGIN = 60; /* seconds that the launcher may need to decide, on top of the time-outs */
 
-/* ---- the launcher ---- */
-
 static gs_shared *map(int file) {
     const int flags = file < 0 ? MAP_SHARED | MAP_ANONYMOUS : MAP_SHARED;
     gs_shared *s = mmap(NULL, sizeof *s, PROT_READ | PROT_WRITE, flags, file, 0);
@@ -86,8 +84,6 @@ void gs_shared_begin_generation(gs_shared *s, int size, const int *rank, const c
     snprintf(s->where, sizeof s->where, "%s", where);
     atomic_fetch_add(&s->generation, 1); /* last: whoever sees the new number finds the rest complete */
 }
-
-/* ---- a process ---- */
 
 typedef struct membership {
     gs_shared *shared; /* NULL: this process was not started by a launch */

@@ -1,5 +1,5 @@
 #!/bin/sh
-# manual.sh PROGRAM FOLDER: writes man pages for the program and for each command, from the text of their --help.
+# manual.sh PROGRAM FOLDER: writes man pages for the program and for each command, from the text of their --help-all.
 set -eu
 program=$1 folder=$2
 date=$(sed -n 's/.*GRADSUM_DATE "\(.*\)".*/\1/p' "$(dirname "$0")/../../core/version.h")
@@ -26,4 +26,4 @@ page() { # NAME WHAT SEE-ALSO HELP...
 
 mkdir -p "$folder"
 page gradsum "learn data-parallel training by running it" "$(echo "$commands" | sed 's/ .*//; s/^/gradsum-/')" help
-echo "$commands" | while read -r command what; do page "gradsum-$command" "$what" gradsum "$command" --help; done
+echo "$commands" | while read -r command what; do page "gradsum-$command" "$what" gradsum "$command" --help-all; done

@@ -8,32 +8,43 @@
 
 /* ---- names ---- */
 
-/* "-e": suggest the options that begin with this letter, as many as fit. */
-static gs_status unknown_letter(const gs_option *options, const char *name) {
-    char list[160] = "";
-    for (const gs_option *o = options; o->name; o++)
-        if (o->name[0] == name[0] && o->name[1] && o->kind != GS_OPTION_REFUSED)
-            gs_append(list, sizeof list, "%s--%s", *list ? ", " : "", o->name);
-    if (!*list) return gs_fail(GS_E_USAGE, "unknown option -%s; --help lists the options", name);
-    return gs_fail(GS_E_USAGE, "unknown option -%s; options have long names: did you mean %s?", name, list);
-}
+/* What PyTorch, torchrun and others call it, and what it is here. */
+static const char elsewhere[] =
+    "\nb --batch\ne --epochs\nj --loaders\na --model\nbatch-size --batch, for all workers together\nwd "
+    "--weight-decay\nlearning-rate --lr\nnum-epochs --epochs\nmax-steps --steps\nlr-scheduler --schedule\n"
+    "world-size --devices cpu,cpu for two workers as threads, launch -n 2 -- train for two processes\n"
+    "num-workers --devices cpu,cpu for two workers, --loaders 2 for threads that decode pictures\n"
+    "nproc-per-node launch -n 2 -- train\nnnodes launch --nodes\nmaster-addr launch --meet\n"
+    "backend launch --transport, which carries messages, or --sync, which sums gradients\n"
+    "max-grad-norm --clip\nfp16 --precision f16\nbf16 --precision bf16\namp --precision bf16\n"
+    "gradient-accumulation-steps --accumulate\ngradient-checkpointing --recompute\noutput-dir --save\n"
+    "tensor-parallel-size --tensor\npipeline-parallel-size --pipeline\n";
 
 static gs_status unknown_option(const gs_option *options, const char *name) {
     const char *names[GS_OPTIONS_MOST + 1] = {NULL};
     for (size_t i = 0, n = 0; options[i].name; i++)
         if (options[i].kind != GS_OPTION_REFUSED && n < GS_OPTIONS_MOST) names[n++] = options[i].name;
     if (!name[0]) return gs_fail(GS_E_USAGE, "-- alone is not an option; --help lists the options");
-    if (!name[1]) return unknown_letter(options, name);
+    const char *dashes = name[0] && !name[1] ? "-" : "--";
+    char line[64];
+    snprintf(line, sizeof line, "\n%.60s ", name);
+    for (char *c = line; *c; c++) *c = *c == '_' ? '-' : *c;
+    const char *here = strstr(elsewhere, line);
+    if (here)
+        return gs_fail(GS_E_USAGE, "unknown option %s%s; here it is %.*s", dashes, name,
+                       (int)strcspn(here + strlen(line), "\n"), here + strlen(line));
     for (const gs_run_option *o = gs_run_table; o->name; o++)
         if ((o->users & GS_LEARNING) && strcmp(o->name, name) == 0)
             return gs_fail(GS_E_USAGE, "unknown option --%s: train takes it, and here it has no effect",
                            name);
     const char *nearest = gs_nearest(name, strlen(name), names);
     if (nearest) return gs_fail(GS_E_USAGE, "unknown option --%s; did you mean --%s?", name, nearest);
-    return gs_fail(GS_E_USAGE, "unknown option --%s; --help lists the options", name);
+    return gs_fail(GS_E_USAGE, "unknown option %s%s; --help lists the options", dashes, name);
 }
 
+/* --report is another name of -o. */
 static const gs_option *option_named(const gs_option *options, const char *name) {
+    if (strcmp(name, "report") == 0) name = "out";
     for (const gs_option *o = options; o->name; o++)
         if (strcmp(o->name, name) == 0) return o;
     return NULL;
@@ -57,7 +68,8 @@ static const gs_option *letter_with_number(const gs_option *options, const char 
 static gs_status look_for_help(int argc, char **argv, bool *help) {
     *help = false;
     for (int i = 1; i < argc && !*help; i++) {
-        *help = strcmp(argv[i], "--help") == 0 || strcmp(argv[i], "-h") == 0;
+        *help = strcmp(argv[i], "--help") == 0 || strcmp(argv[i], "--help-all") == 0 ||
+                strcmp(argv[i], "-h") == 0;
         if (*help && i + 1 < argc && argv[i + 1][0] != '-')
             return gs_fail(GS_E_USAGE, "%s takes no value, but got '%s'; it lists all options", argv[i],
                            argv[i + 1]);
@@ -145,11 +157,11 @@ static const char *text_of(const gs_option *options, const char *name) {
 
 /* Beyond the general checks of outputs (io/file.h): no output may overwrite the input data; folders need names. */
 static gs_status check_outputs(const gs_option *options) {
-    static const char *const outputs[] = {"out", "report", "save"}, text[] = "text:";
+    static const char *const outputs[] = {"out", "save"}, text[] = "text:";
     static const char *const folders[] = {"log", "digest", "checkpoint"};
     const char *from = text_of(options, "data"), *to;
     const char *file = from && strncmp(from, text, strlen(text)) == 0 ? from + strlen(text) : "";
-    for (int i = 0; i < 3 && from; i++) {
+    for (int i = 0; i < 2 && from; i++) {
         to = text_of(options, outputs[i]);
         if (to && (gs_file_is_same(to, file) || gs_npy_reads(from, to) || gs_csv_reads(from, to)))
             return gs_fail(GS_E_USAGE, "--%s %s would replace a file of --data %s; choose another name",
@@ -197,11 +209,43 @@ static void print_option(const gs_option *o) {
     gs_print_wrapped(MARGIN, right);
 }
 
-void gs_options_help(const gs_help *h, const gs_option *options) {
+/* What --help shows of more than MANY options. */
+enum { MANY = 40 };
+static const char *const needed[][2] = {
+    {"the model and its data", "model data load context"},
+    {"training", "batch epochs steps optimizer lr schedule warmup clip seed"},
+    {"the workers", "devices threads sync layout exact"},
+    {"results", "save log checkpoint resume"},
+    {"this command's own", ""}};
+
+static void print_needed(const gs_option *options) {
+    for (size_t i = 0; i < sizeof needed / sizeof *needed; i++) {
+        char names[80], *rest = names, *name;
+        snprintf(names, sizeof names, "%s", needed[i][1]);
+        printf("%s%s:\n", i ? "\n" : "", needed[i][0]);
+        while ((name = strtok_r(rest, " ", &rest))) {
+            const gs_option *o = option_named(options, name);
+            if (o && o->kind != GS_OPTION_REFUSED) print_option(o);
+        }
+    }
+    for (const gs_option *o = options; o->name; o++) {
+        const gs_run_option *of_run = gs_run_table;
+        while (of_run->name && strcmp(of_run->name, o->name) != 0) of_run++;
+        if (!of_run->name) print_option(o);
+    }
+}
+
+void gs_options_help(const gs_help *h, const gs_option *options, int argc, char **argv) {
+    int count = 0;
+    for (const gs_option *o = options; o->name; o++) count += o->kind != GS_OPTION_REFUSED;
     printf("usage: gradsum %s\n\n%s\n\n", h->usage, h->what);
-    for (const gs_option *o = options; o->name; o++)
+    const bool all = count <= MANY || gs_option_is_given("help-all", argc, argv);
+    if (!all) print_needed(options);
+    for (const gs_option *o = options; o->name && all; o++)
         if (o->kind != GS_OPTION_REFUSED) print_option(o);
-    printf("  %-22s %s\n\nexample:\n  %s\n", "--help", "show this", h->example);
+    if (count > MANY) printf("  %-22s show all %d options\n", "--help-all", count);
+    printf("  %-22s %s\n\nexample:\n  %s\n", "--help",
+           count > MANY ? "show the most needed of them" : "show this", h->example);
     if (h->more) h->more();
 }
 
@@ -214,7 +258,7 @@ bool gs_options_taken(const gs_option *options, const gs_help *h, int argc, char
     gs_status status = gs_options_parse(options, argc, argv, &others, &help);
     *exit_status = GS_EXIT_OK;
     if (words) *words = others;
-    if (status == GS_OK && help) return gs_options_help(h, options), false;
+    if (status == GS_OK && help) return gs_options_help(h, options, argc, argv), false;
     if (status == GS_OK && !words && others > 0)
         status = gs_fail(GS_E_USAGE, "'%s' is not an option; --help lists the options", argv[1]);
     if (status == GS_OK) status = check_outputs(options);

@@ -737,8 +737,6 @@ static gs_status write_page(const traced *l, const char *path) {
     return status;
 }
 
-/* ---- the command ---- */
-
 enum { WORKERS_MOST = 64 }; /* the table has a row for each worker */
 
 typedef struct wish {
