@@ -45,9 +45,9 @@ extern const gs_command gs_commands[]; /* ends with an entry whose name is NULL 
 
 enum { GS_OPTIONS_MOST = 96 }; /* maximum number of options in one table */
 
-/* Read "--name value", "--name=value", "-n 3" and "-n3". Other words move to argv[1..*words]. With --help, --help-all or
- * -h anywhere, set *help and read nothing. GS_E_USAGE: an unknown option (the message suggests the most similar one), a
- * missing or invalid value, or a word after --help. */
+/* Read "--name value", "--name=value", "-n 3" and "-n3". Other words move to argv[1..*words]. With --help,
+ * --help-all or -h anywhere, set *help and read nothing. GS_E_USAGE: an unknown option (the message suggests the most
+ * similar one), a missing or invalid value, or a word after --help. */
 gs_status gs_options_parse(const gs_option *options, int argc, char **argv, int *words, bool *help);
 
 /* True if the command line contains --name. */

@@ -6,8 +6,7 @@
 #include "io/file.h"
 #include "io/json.h"
 
-/* ---- parts; gs_file_writer_commit checks for errors of `f` ---- */
-
+/* gs_file_writer_commit checks for errors of `f`. */
 static void put_text(FILE *f, const char *raw) {
     static const char special[] = "&<>\"'";
     static const char *const entities[] = {"&amp;", "&lt;", "&gt;", "&quot;", "&#39;"};
@@ -37,8 +36,6 @@ static void put_source(FILE *f, const char *text, const char *end) {
         gs_bug("a style or script of a page has '%s' or a comment of HTML in it", end);
     fputs(text, f);
 }
-
-/* ---- the page ---- */
 
 static bool is_mark(const char *mark, const char *name) {
     return strncmp(mark, name, strlen(name)) == 0;

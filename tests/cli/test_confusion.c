@@ -166,8 +166,7 @@ TEST(the_page_has_the_worst) {
     train_softmax(weights);
     snprintf(page, sizeof page, "%s/page.html", gs_test_folder());
     for (size_t i = 0; i < sizeof devices / sizeof *devices; i++) {
-        char *output =
-            gs_test_output(0, "eval --load %s --devices %s -o %s", weights, devices[i], page);
+        char *output = gs_test_output(0, "eval --load %s --devices %s -o %s", weights, devices[i], page);
         assert_null(strstr(output, "taken for")); /* the matrix is on the page, not in the output */
         cJSON *o = gs_test_page_data(gs_test_text(page, NULL));
         const cJSON *worst = cJSON_GetObjectItem(o, "worst"), *w = cJSON_GetArrayItem(worst, 0);

@@ -5,15 +5,15 @@
 
 TEST(help_shows_defaults) {
     /* 7 is neither the default nor the tests' value */
-    char *output =
-        gs_test_shell_output(0, "env -u GRADSUM_TIMEOUT %s/gradsum train --epochs 7 --help-all", GS_BUILD_DIR);
+    char *output = gs_test_shell_output(0, "env -u GRADSUM_TIMEOUT %s/gradsum train --epochs 7 --help-all",
+                                        GS_BUILD_DIR);
     static const char *const parts[] = {
         "(default sgd)", "(default 5)",         "(default 128)",
         "(default cpu)", "(default allreduce)", "(default fashion-mnist-small)",
         "(default f32)", "(default 30)",        "(default 4-7)"};
     for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) assert_has(output, parts[i]);
     assert_prints(0, "(default 80)", "sweep --help");
-    assert_prints(0, "training set (default 10)", "sweep --help"); /* sweep's own default, not train's */
+    assert_prints(0, "training set (default 10)", "sweep --help");     /* sweep's own default, not train's */
     assert_null(strstr(gs_test_output(0, "train --help"), "--beta1")); /* one of many */
     assert_prints(0, "(default 1048576)", "collectives --help");
 }

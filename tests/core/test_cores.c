@@ -6,8 +6,6 @@
 #include "comm/create.h"
 #include "comm/shm/shm.h"
 
-/* ---- dividing ---- */
-
 /* Divides CPUs 0 .. count-1, except `without`, into n shares; returns share i, such as "0 1 4". */
 static const char *share_of(const int core_of[CPU_SETSIZE], int count, int without, int i, int n) {
     static char text[200];
@@ -77,8 +75,6 @@ static void one_cpu_is_not_divided(void) {
 TEST(a_mask_is_respected) {
     with_cpus(1, one_cpu_is_not_divided);
 }
-
-/* ---- quotas ---- */
 
 /* Writes a file below a made-up root, such as "sys/fs/cgroup/cpu.max". */
 static void put(const char *root, const char *path, const char *text) {
@@ -165,8 +161,6 @@ TEST(a_limit_of_memory_is_seen) {
              "--fit chose");
 }
 
-/* ---- a busy machine ---- */
-
 static void busy_says(gs_busy b, const char *wanted) {
     char text[GS_BUSY_TEXT];
     gs_busy_text(&b, text);
@@ -207,8 +201,6 @@ static void more_workers_than_cores_are_named(void) {
 TEST(an_oversubscribed_run_is_named) {
     with_cpus(1, more_workers_than_cores_are_named);
 }
-
-/* ---- threads ---- */
 
 enum { MOST = 8 };
 static cpu_set_t seen[MOST]; /* where each worker ran */
@@ -251,8 +243,6 @@ static void on_two_cpus(void) {
 TEST(threads_are_bound) {
     if (!with_cpus(2, on_two_cpus)) skip_because("this process may use fewer than 2 CPUs");
 }
-
-/* ---- processes ---- */
 
 /* The CPUs of the first two processes of a launch, in the kernel's list format, one line each. */
 static void cpus_of_processes(int processes, const char *options, char line[2][200]) {
@@ -309,8 +299,6 @@ TEST(binding_is_said) {
     if (!with_cpus(2, the_run_says_so)) skip_because("this process may use fewer than 2 CPUs");
 }
 
-/* ---- over Gloo ---- */
-
 TEST(the_transport_decides) {
     assert_true(gs_cores_may_bind("threads"));
     for (const gs_process_transport *t = gs_process_transports; t->name; t++)
@@ -341,8 +329,6 @@ static void bound_and_free_in_turn(void) {
 TEST(collectives_are_free_over_gloo) {
     if (!with_cpus(2, bound_and_free_in_turn)) skip_because("this process may use fewer than 2 CPUs");
 }
-
-/* ---- waiting ---- */
 
 typedef struct meeting {
     char folder[320];

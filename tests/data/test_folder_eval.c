@@ -37,8 +37,7 @@ TEST(the_size_is_the_models) {
     *strstr(said, ", 1 worker") = *strstr(unsaid, ", 1 worker") = 0; /* cut where the speed begins */
     assert_string_equal(said, unsaid);
     assert_prints(0, "logits (4, 2)", "predict --load %s --data %s -o %s/p.npy", w, folder, gs_test_folder());
-    assert_prints(0, "test accuracy", "eval --load %s --data %s -o %s/r.html", w, folder,
-                  gs_test_folder());
+    assert_prints(0, "test accuracy", "eval --load %s --data %s -o %s/r.html", w, folder, gs_test_folder());
     assert_prints(0, "done     4 steps", "train --load %s --data %s --epochs 2 --batch 4", w, folder);
     assert_prints(0, "done     6 steps", "train --resume %s --epochs 3", w);
     assert_prints(2, wrong, "eval --size 32 --load %s --data %s", w, folder);
@@ -114,8 +113,7 @@ TEST(large_pictures_are_shown_small) {
                   "train --model 'softmax 2' --steps 1 --batch 4 --threads 1 --data %s --save "
                   "%s/w.safetensors --size 224",
                   folder, to);
-    assert_prints(0, "test accuracy", "eval --load %s/w.safetensors --data %s -o %s/r.html", to, folder,
-                  to);
+    assert_prints(0, "test accuracy", "eval --load %s/w.safetensors --data %s -o %s/r.html", to, folder, to);
     char *page = gs_test_shell_output(0, "cat %s/r.html", to);
     const cJSON *worst = gs_test_field(gs_test_page_data(page), "worst");
     const cJSON *picture = gs_test_field(cJSON_GetArrayItem(worst, 0), "picture");

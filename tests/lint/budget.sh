@@ -11,8 +11,8 @@ src/cli              9797
 src/explain          1989
 cpu+cl              17095
 the-rest-of-src     20803
-src+cpu+cl          77985
-tests               43076
+src+cpu+cl          77982
+tests               43064
 lessons             41789
 '
 code() {

@@ -224,8 +224,7 @@ TEST(a_real_log_becomes_a_page) {
 TEST(a_sweep_becomes_a_page) {
     const char *folder = gs_test_folder();
     cJSON *data;
-    page_of(folder, "sweep --model softmax --batch 128,3000 --epochs 1 --target 70 -o " PAGE, &data,
-            NULL);
+    page_of(folder, "sweep --model softmax --batch 128,3000 --epochs 1 --target 70 -o " PAGE, &data, NULL);
     const cJSON *rows = gs_test_field(gs_test_field(data, "sweep"), "runs");
     assert_int_equal(cJSON_GetArraySize(rows), 2);
     assert_int_equal(gs_test_field(cJSON_GetArrayItem(rows, 0), "reached")->valueint, 1);
@@ -235,8 +234,8 @@ TEST(a_sweep_becomes_a_page) {
     const cJSON *curves = gs_test_field(cJSON_GetArrayItem(gs_test_field(data, "runs"), 0), "epochs");
     assert_int_equal(cJSON_GetArraySize(gs_test_field(curves, "test_accuracy")),
                      4); /* evaluations of the test set */
-    page_of(folder, "sweep --model softmax --batch 128,3000 --epochs 1 --target 70 --seeds 3 -o " PAGE,
-            &data, NULL);
+    page_of(folder, "sweep --model softmax --batch 128,3000 --epochs 1 --target 70 --seeds 3 -o " PAGE, &data,
+            NULL);
     assert_int_equal(gs_test_field(gs_test_field(data, "sweep"), "seeds")->valueint, 3);
     const cJSON *row = cJSON_GetArrayItem(gs_test_field(gs_test_field(data, "sweep"), "runs"), 0),
                 *steps = gs_test_field(row, "steps_to_target");
