@@ -38,6 +38,7 @@ step() {
 }
 
 for figure; do
-    $figure >"$here/figure-$figure.txt.new"
-    mv "$here/figure-$figure.txt.new" "$here/figure-$figure.txt"
+    case $figure in sent) to=$here ;; *) to=$out ;; esac # the text holds the others
+    $figure >"$work/figure"
+    mv "$work/figure" "$to/figure-$figure.txt"
 done

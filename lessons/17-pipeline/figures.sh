@@ -104,6 +104,7 @@ cut() {
 }
 
 for figure; do
-    $figure >"$here/figure-$figure.txt.new"
-    mv "$here/figure-$figure.txt.new" "$here/figure-$figure.txt"
+    case $figure in bubble | memory) to=$here ;; *) to=$out ;; esac # the text holds the others
+    $figure >"$work/figure"
+    mv "$work/figure" "$to/figure-$figure.txt"
 done
