@@ -23,8 +23,8 @@ static const char *text_of(const plan *p) {
     return *text ? text : "nothing";
 }
 
-/* Two ranks, each with its own sample. A unit multiplies its input: y[i] = w[i] x[i]; y is the next unit's input. Rank r
- * stores w[r] of each unit. All numbers are small integers, so that every sum is exact. */
+/* Two ranks, each with its own sample. A unit multiplies its input: y[i] = w[i] x[i]; y is the next unit's input. Rank
+ * r stores w[r] of each unit. All numbers are small integers, so that every sum is exact. */
 enum { RANKS = 2, WINDOWS = 2 };
 static const float rate = 0.25F;
 
