@@ -50,7 +50,7 @@ typedef struct execution {
 } execution;
 
 static float drawn_weight(int unit, int i) {
-    return lab_pick(WEIGHTS_ROW, (size_t)(unit * RANKS + i), 2) ? 1 : -1;
+    return lab_pick(WEIGHTS_ROW, (size_t)unit * RANKS + (size_t)i, 2) ? 1 : -1;
 }
 
 static float drawn_input(int rank, int i) {
