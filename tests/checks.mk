@@ -146,6 +146,7 @@ test-torch: all $(B)/torch-models
 	/usr/bin/python3 -B tests/torch/gpt2.py $(B)/gradsum $(B)/torch/gpt2
 	/usr/bin/python3 -B tests/torch/runs.py $(B)/gradsum $(B)/torch --runs $$(($(MODELS) / 4)) \
 	    $(GRADSUM_TORCH_SEED:%=--seed %)
+	/usr/bin/python3 -B tests/torch/boxes.py $(B)/torch/boxes
 
 $(B)/torch-models: $(B)/tests/torch/models.o $(B)/libgradsum.a
 	$(LINK)

@@ -29,7 +29,7 @@ wanted throttle && {
                   rate = loader[x] < step ? loader[x] : step
                   printf "%8d %10.0f %10.0f %10.0f %10.0f %8.1f %10.1f\n", x, loader[x], step, together[x], rate,
                       100 * waits[x], 100 * (1 - rate / step) } }'
-} > "$here/figure-throttle.txt"
+} > "$out/figure-throttle.txt"
 
 # 2. one worker, two in one process, two processes over Gloo, for each global batch
 wanted crossover && {
@@ -44,7 +44,7 @@ wanted crossover && {
         gloo=$(best $gradsum launch -n 2 --transport gloo -- $run)
         printf "%8d %9.0f %10.0f %10.0f\n" $b "$one" "$two" "$gloo"
     done
-} > "$here/figure-crossover.txt"
+} > "$out/figure-crossover.txt"
 
 # 3. the disk of each, one disk for all: two workers with half of it each
 wanted disks && {
@@ -59,8 +59,8 @@ wanted disks && {
 } > "$here/figure-disks.txt"
 
 wanted curves || exit 0
-step=$(awk '$1 ~ /^[0-9]/ && $3 > most { most = $3 } END { print most / 100 }' "$here/figure-throttle.txt")
-share() { awk -v c="$1" -v of="$2" '$1 ~ /^[0-9]/ { print $1, $c / of }' "$here/figure-throttle.txt"; }
+step=$(awk '$1 ~ /^[0-9]/ && $3 > most { most = $3 } END { print most / 100 }' "$out/figure-throttle.txt")
+share() { awk -v c="$1" -v of="$2" '$1 ~ /^[0-9]/ { print $1, $c / of }' "$out/figure-throttle.txt"; }
 awk -f lessons/curves.awk > "$here/figure-throttle.svg" << END
 set x loader, MB/s
 set y %
@@ -83,9 +83,9 @@ set x_ticks 4 8 16 32 64 128 256 512
 set y_ticks 16000 32000 64000
 set y_min 16000
 = both 1 worker
-from $here/figure-crossover.txt 1 2
+from $out/figure-crossover.txt 1 2
 = both 2 workers, processes over Gloo
-from $here/figure-crossover.txt 1 4
+from $out/figure-crossover.txt 1 4
 = both 2 workers, threads
-from $here/figure-crossover.txt 1 3
+from $out/figure-crossover.txt 1 3
 END

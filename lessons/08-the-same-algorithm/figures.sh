@@ -52,7 +52,7 @@ wanted drift && {
         echo "$steps $(largest one four) $(largest one cut) $(largest smooth1 smooth4) $(largest exact1 exact4)" \
             "$(largest one seed)"
     done | awk '{ printf "%7d %12.1e %12.1e %11.1e %13.1e %12.1e\n", $1, $2, $3, $4, $5, $6 }'
-} > "$here/figure-drift.txt"
+} > "$out/figure-drift.txt"
 
 # 3. both with five seeds: the accuracies of 1, 2 and 4 workers, and how far apart the weights are
 wanted seeds && {
@@ -95,9 +95,9 @@ set y_log 1
 set y_min 1e-9
 set y_max 10
 = both 4 workers
-from $here/figure-drift.txt 1 2
+from $out/figure-drift.txt 1 2
 = both 4 workers, smooth network
-from $here/figure-drift.txt 1 4
+from $out/figure-drift.txt 1 4
 = both 1 worker, another seed
-from $here/figure-drift.txt 1 6
+from $out/figure-drift.txt 1 6
 END

@@ -59,5 +59,5 @@ wanted staleness && for k in 1 4; do
     echo "      --staleness $k --jitter 3:20ms"
     sed -n '/^stale/,/^mean/p' "$work/run"
     echo
-done > "$here/figure-staleness.txt"
+done > "$out/figure-staleness.txt"
 exit 0

@@ -1,5 +1,5 @@
 #!/bin/sh
-# Makes the figures of this lesson, in about a minute and a half. sh figures.sh [ledger] [recompute] [bits] [precision]
+# Makes the figures of this lesson, in about a minute and a half. sh figures.sh [ledger] [recompute] [precision]
 # [offload] [step]: only these.
 # shellcheck disable=SC2086
 . "$(dirname "$0")/../figures.sh"
@@ -33,18 +33,6 @@ wanted recompute && {
                   printf "%7s %16.2f %20d + %-9d %9s\n", k, mb, 64 / pairs, pairs - 1, again }' "$work/out"
     done
 } >"$here/figure-recompute.txt"
-
-# ... and its weights
-wanted bits && {
-    echo "# gradsum train --model \"$deep\" --batch 256 --threads 1 --steps 20 --seed N"
-    echo "# seed   as it is            --recompute 4       --recompute 16"
-    for seed in 1 2 3 4 5; do
-        for option in "" "--recompute 4" "--recompute 16"; do
-            $gradsum train --model "$deep" --batch 256 --threads 1 --steps 20 --seed $seed $option |
-                awk '$1 == "weights" { print substr($3, 1, 16) }'
-        done | tr '\n' ' ' | awk -v seed=$seed '{ printf "%6d   %-19s %-19s %s\n", seed, $1, $2, $3 }'
-    done
-} >"$here/figure-bits.txt"
 
 # 3. accuracy with 16 bits
 wanted precision && {

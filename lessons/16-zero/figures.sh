@@ -4,7 +4,7 @@
 # shellcheck disable=SC2046,SC2086
 set -eu
 . "$(dirname "$0")/../figures.sh"
-[ $# -gt 0 ] || set -- sent step bits-seeds
+[ $# -gt 0 ] || set -- sent step
 
 # Many units of one size, so that two windows are small.
 deep="flatten, linear 256, 15 x (relu, linear 256), linear 10"
@@ -37,20 +37,8 @@ step() {
     done
 }
 
-bits_seeds() {
-    echo "\$ gradsum train --model mlp --exact --steps 20 --threads 1 --seed N            one worker"
-    echo "\$ ... $four --zero Z                                     four"
-    echo
-    echo "seed  one worker            --zero 1              --zero 2              --zero 3"
-    for seed in 1 2 3 4 5; do
-        for how in "--devices cpu" "$four --zero 1" "$four --zero 2" "$four --zero 3"; do
-            "$gradsum" train --model mlp --exact --steps 20 --threads 1 --seed $seed $how |
-                awk '$2 == "sha256" { print substr($3, 1, 16) "..." }'
-        done | tr '\n' ' ' | awk -v seed=$seed '{ printf "%4d  %-20s  %-20s  %-20s  %s\n", seed, $1, $2, $3, $4 }'
-    done
-}
-
 for figure; do
-    case $figure in bits-seeds) bits_seeds ;; *) $figure ;; esac >"$here/figure-$figure.txt.new"
-    mv "$here/figure-$figure.txt.new" "$here/figure-$figure.txt"
+    case $figure in sent) to=$here ;; *) to=$out ;; esac # the text holds the others
+    $figure >"$work/figure"
+    mv "$work/figure" "$to/figure-$figure.txt"
 done

@@ -4,7 +4,7 @@
 # shellcheck disable=SC2046,SC2086
 set -eu
 . "$(dirname "$0")/../figures.sh"
-[ $# -gt 0 ] || set -- bubble memory step measured cut bits-seeds
+[ $# -gt 0 ] || set -- bubble memory step measured cut
 
 # Two stages of four layers each, for real runs.
 small="flatten, 8 x (linear 784, relu), linear 10"
@@ -103,21 +103,8 @@ cut() {
     done
 }
 
-bits_seeds() {
-    echo "\$ gradsum train --model mlp --exact --steps 40 --threads 1 --seed N            one worker"
-    echo "\$ ... --devices cpu,cpu,cpu --pipeline 3 --pipeline-schedule S                 three stages"
-    echo
-    echo "seed  one worker            gpipe                 1f1b"
-    for seed in 1 2 3 4 5; do
-        for how in "--devices cpu" "--devices cpu,cpu,cpu --pipeline 3 --pipeline-cut flops --pipeline-schedule gpipe" \
-            "--devices cpu,cpu,cpu --pipeline 3 --pipeline-cut flops --pipeline-schedule 1f1b"; do
-            "$gradsum" train --model mlp --exact --steps 40 --threads 1 --seed $seed $how |
-                awk '$2 == "sha256" { print substr($3, 1, 16) "..." }'
-        done | tr '\n' ' ' | awk -v seed=$seed '{ printf "%4d  %-20s  %-20s  %s\n", seed, $1, $2, $3 }'
-    done
-}
-
 for figure; do
-    case $figure in bits-seeds) bits_seeds ;; *) $figure ;; esac >"$here/figure-$figure.txt.new"
-    mv "$here/figure-$figure.txt.new" "$here/figure-$figure.txt"
+    case $figure in bubble | memory) to=$here ;; *) to=$out ;; esac # the text holds the others
+    $figure >"$work/figure"
+    mv "$work/figure" "$to/figure-$figure.txt"
 done
