@@ -131,6 +131,8 @@ GS_ONCE void broadcast_tiles(__global float *c, __global const float *a, __globa
     vec packed[GS_PACK][2];
     b += column * s.b_col;
     bias += column;
+    const int leaves = max(s.leaves, 1); /* of them only one if k > GS_PACK */
+    vec left[3][GS_ROWS * 2];
     for (size_t k0 = 0; k0 == 0 || k0 < s.k; k0 += GS_PACK) { /* once even if k is 0 */
         const int depth = (int)min((size_t)s.k - k0, (size_t)GS_PACK);
         const bool last = k0 + depth == s.k;
@@ -145,19 +147,25 @@ GS_ONCE void broadcast_tiles(__global float *c, __global const float *a, __globa
             for (int r = 0; r < GS_ROWS; r++) {
                 from[r] =
                     a + k0 * a_col + (is_packed ? row * s.k + r : min(row + r, (size_t)s.m - 1) * s.a_row);
-                sum[r][0] = sum[r][1] = 0;
             }
             const vec(*p)[2] = packed;
             size_t at = 0;
-#pragma unroll GS_UNROLL
-            for (int k = 0; k < depth; k++, p++, at += a_col) {
-                const vec b0 = (*p)[0], b1 = (*p)[1];
+            int k = 0;
+            for (int leaf = 0; leaf < leaves; leaf++) {
+                const int leaf_end = s.leaves ? s.leaf_end[leaf] : depth;
 #pragma unroll
-                for (int r = 0; r < GS_ROWS; r++) {
-                    const vec x = (vec)(from[r][at]);
-                    sum[r][0] = fma(x, b0, sum[r][0]);
-                    sum[r][1] = fma(x, b1, sum[r][1]);
+                for (int r = 0; r < GS_ROWS; r++) sum[r][0] = sum[r][1] = 0;
+#pragma unroll GS_UNROLL
+                for (; k < leaf_end; k++, p++, at += a_col) {
+                    const vec b0 = (*p)[0], b1 = (*p)[1];
+#pragma unroll
+                    for (int r = 0; r < GS_ROWS; r++) {
+                        const vec x = (vec)(from[r][at]);
+                        sum[r][0] = fma(x, b0, sum[r][0]);
+                        sum[r][1] = fma(x, b1, sum[r][1]);
+                    }
                 }
+                JOIN_LEAF(leaf, leaves, left, sum[element / 2][element % 2], GS_ROWS * 2)
             }
             const bool more = k0 > 0 || s.add, shift = last && s.has_bias, relu = last && s.relu;
             if (columns == WIDE) {

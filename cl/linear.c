@@ -17,10 +17,16 @@ gs_status gs_cl_linear_forward(gs_device *d, gs_mem y, gs_mem x, gs_mem w, gs_me
 
 /* Computes db and, if y is given, *dy = dy masked by the relu that produced y, in scratch memory. A CPU does both in
  * one pass. On a GPU linear_db has too few work-items to process all of dy, so relu's own kernel masks it. */
-static gs_status sum_db(gs_device *d, gs_mem db, gs_mem *dy, gs_mem y, size_t n, size_t out, bool add) {
+static gs_status sum_db(gs_device *d, gs_mem db, gs_mem *dy, gs_mem y, size_t n, size_t out, bool add,
+                        const gs_leaves *leaves) {
     enum { COLUMNS = 32 }; /* as in linear.cl */
     const bool gpu = gs_cl_of(d)->tiles.gpu, has_db = db.base != NULL;
     const int relu = y.base && !gpu;
+    struct {
+        cl_int count, end[GS_LEAVES];
+    } of = {1, {(cl_int)n}};
+    for (int k = 0; leaves && k < leaves->count; k++)
+        of.end[k] = (cl_int)(n / leaves->at[of.count = leaves->count] * leaves->at[k + 1]);
     gs_mem passed = *dy;
     if (y.base) GS_TRY(gs_cl_scratch(d, GS_CL_SCRATCH_PASSED, n * out, &passed));
     if (y.base && gpu) GS_TRY(gs_cl_relu_backward(d, passed, *dy, y, n * out));
@@ -29,26 +35,9 @@ static gs_status sum_db(gs_device *d, gs_mem db, gs_mem *dy, gs_mem y, size_t n,
     if (!relu && !has_db) return GS_OK;
     /* every buffer argument must be valid; for an absent one any buffer is passed, and the kernel does not touch it */
     gs_cl_grid grid = gpu ? gs_cl_elements(d, out) : gs_cl_items(gs_cl_parts(out, COLUMNS), 1);
-    return GS_CL_RUN(d, GS_CL_STORED(d, "linear"), "linear_db", grid, has_db ? db : passed, from, n, out,
-                     relu ? y : from, GS_ARG_BUFFER(passed), relu, (int)has_db, (int)add);
-}
-
-/* db with the samples cut into leaves (gs_epilogue). */
-static gs_status sum_db_leaves(gs_device *d, gs_mem db, gs_mem dy, size_t n, size_t out,
-                               const gs_leaves *leaves) {
-    const size_t each = n / leaves->at[leaves->count];
-    gs_mem sums, of_leaf[GS_LEAVES] = {db};
-    GS_TRY(gs_cl_scratch(d, GS_CL_SCRATCH_SUMS, GS_LEAVES * out, &sums));
-    for (int k = 0; k < leaves->count; k++) {
-        const size_t first = each * leaves->at[k], end = each * leaves->at[k + 1];
-        gs_mem of_dy = gs_at(dy, first * out);
-        if (k > 0) of_leaf[k] = gs_at(sums, (size_t)k * out);
-        GS_TRY(sum_db(d, of_leaf[k], &of_dy, GS_NONE, end - first, out, false));
-    }
-    for (int by = 1; by < leaves->count; by *= 2)
-        for (int k = 0; k < leaves->count; k += 2 * by)
-            GS_TRY(gs_cl_add(d, of_leaf[k], of_leaf[k], of_leaf[k + by], out));
-    return GS_OK;
+    return GS_CL_RUN(d, GS_CL_STORED(d, "linear"), "linear_db", grid, has_db ? db : passed, from, out,
+                     relu ? y : from, GS_ARG_BUFFER(passed), relu, (int)has_db, (int)(add && !leaves),
+                     GS_ARG_STRUCT(of));
 }
 
 /* *dy = dy masked by the relu that produced y, in scratch memory. */
@@ -74,14 +63,12 @@ gs_status gs_cl_linear_backward(gs_device *d, gs_mem dx, gs_mem dw, gs_mem db, g
         GS_TRY(gs_cl_rounded(d, 3,
                              (gs_cl_operand[]){{&x, n * k, false}, {&w, m * k, false}, {&dy, n * m, false}}));
     }
-    if (leaves && relu_y.base) GS_TRY(pass(d, &dy, relu_y, n * m));
-    if (!leaves) GS_TRY(sum_db(d, db, &dy, relu_y, n, m, add));
-    const gs_cl_product
+    GS_TRY(sum_db(d, db, &dy, relu_y, n, m, add, leaves));
+    gs_cl_product
         of_dx = {dx, dy, w, {.m = n, .n = k, .k = m, .a_row = m, .a_col = 1, .b_row = k, .b_col = 1}},
         of_dw = {
             dw, dy, x, {.m = m, .n = k, .k = n, .a_row = 1, .a_col = m, .b_row = k, .b_col = 1, .add = add}};
-    if (leaves) {
-        if (db.base) GS_TRY(sum_db_leaves(d, db, dy, n, m, leaves));
+    if (leaves && !gs_cl_cut_into_leaves(d, &of_dw.s, leaves)) {
         GS_TRY(gs_cl_linear_leaves(d, &of_dw, leaves));
         return dx.base ? gs_cl_gemm(d, of_dx.c, of_dx.a, of_dx.b, GS_NONE, of_dx.s) : GS_OK;
     }

@@ -64,6 +64,15 @@ gs_status gs_cl_linear_tree_backward(gs_device *d, gs_mem dx, gs_mem dw, gs_mem 
     return dx.base ? run(d, dx, &(tree_work){dy, w, s, leaves, blocks, share, NULL}) : GS_OK;
 }
 
+bool gs_cl_cut_into_leaves(gs_device *d, gs_cl_gemm_sizes *s, const gs_leaves *leaves) {
+    if (gs_cl_of(d)->tiles.gpu || s->k > GS_PACK) return false;
+    s->add = 0;
+    s->leaves = leaves->count;
+    for (int k = 0; k < leaves->count; k++)
+        s->leaf_end[k] = (cl_int)(s->k / leaves->at[leaves->count] * leaves->at[k + 1]);
+    return true;
+}
+
 gs_status gs_cl_linear_leaves(gs_device *d, const gs_cl_product *of_dw, const gs_leaves *leaves) {
     tree_work t = {of_dw->a, of_dw->b, of_dw->s, leaves->count, 1, NULL, leaves};
     t.s.add = 0;
