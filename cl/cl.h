@@ -310,11 +310,11 @@ gs_status gs_cl_narrow(gs_device *, gs_mem to, gs_mem x, size_t count, bool relu
 /* C = A B and its variants: cl/gemm.c. */
 typedef struct gs_cl_gemm_sizes {
     cl_ulong m, n, k, a_row, a_col, b_row,
-        b_col;                          /* A(i, k) = a[i a_row + k a_col], B(k, j) = b[k b_row + j b_col] */
-    cl_int add, has_bias;               /* add: C += A B; has_bias is set by gs_cl_gemm */
-    cl_int relu;                        /* C = max(A B + bias, 0); not together with add */
-    cl_int in_16_bits;                  /* set by gs_cl_gemm: C is stored in 16 bits; not together with add */
-    cl_int leaves, leaf_end[GS_LEAVES]; /* gs_cl_cut_into_leaves */
+        b_col;            /* A(i, k) = a[i a_row + k a_col], B(k, j) = b[k b_row + j b_col] */
+    cl_int add, has_bias; /* add: C += A B; has_bias is set by gs_cl_gemm */
+    cl_int relu;          /* C = max(A B + bias, 0); not together with add */
+    cl_int in_16_bits;    /* set by gs_cl_gemm: C is stored in 16 bits; not together with add */
+    cl_int leaves, each, leaf_end[GS_LEAVES]; /* gs_cl_cut_into_leaves */
 } gs_cl_gemm_sizes;
 
 /* C (m, n) = A B + bias; bias has n elements or is GS_NONE. */
@@ -327,8 +327,8 @@ typedef struct gs_cl_product {
     gs_cl_gemm_sizes s;
 } gs_cl_product;
 gs_status gs_cl_gemm_pair(gs_device *, gs_cl_product, gs_cl_product);
-/* C = A B, where the terms of the sums are samples in leaves (gs_epilogue): in one launch if gs_cl_cut_into_leaves, which
- * is false on a GPU and for more than GS_PACK terms, has said so; else by gs_cl_linear_leaves. */
+/* C = A B, where the terms of the sums are samples in leaves (gs_epilogue). gs_cl_cut_into_leaves makes it one launch of
+ * gs_cl_gemm, or returns false: on a GPU, and if a leaf has more than GS_PACK terms, gs_cl_linear_leaves computes it. */
 bool gs_cl_cut_into_leaves(gs_device *, gs_cl_gemm_sizes *, const gs_leaves *);
 gs_status gs_cl_linear_leaves(gs_device *, const gs_cl_product *, const gs_leaves *);
 

@@ -83,10 +83,13 @@ static gs_status broadcast(gs_device *d, gs_cl_product p, gs_mem bias, gs_cl_pro
         tiles.at += p_size;
         GS_TRY(pack(d, &q.a, tiles, &q.s, q_cut));
     }
+    const gs_cl_gemm_sizes *cut = p.s.leaves ? &p.s : &q.s; /* at most one of them is cut into leaves */
+    gs_mem sums = p.c;                                      /* of the blocks of leaves that wait for others */
+    if (cut->leaves > cut->each) GS_TRY(gs_cl_scratch(d, GS_CL_SCRATCH_SUMS, 3 * cut->m * cut->n, &sums));
     const size_t tasks = p_cut.tasks + q_cut.tasks;
     return GS_CL_RUN_TASKS(d, file, "gemm_broadcast", gs_cl_takers(d, tasks), tasks, p.c, p.a, p.b, bias,
                            GS_ARG_STRUCT(p.s), GS_ARG_STRUCT(p_cut), q.c, q.a, q.b, GS_ARG_STRUCT(q.s),
-                           GS_ARG_STRUCT(q_cut));
+                           GS_ARG_STRUCT(q_cut), sums);
 }
 
 static gs_status product(gs_device *d, gs_mem c, gs_mem a, gs_mem b, gs_mem bias, gs_cl_gemm_sizes s) {

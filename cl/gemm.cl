@@ -119,23 +119,25 @@ GS_ONCE void pack_columns(vec (*to)[2], __global const stored *b, ulong b_row, u
 }
 
 /* One task: 2 vectors of columns of C, and `tiles` times GS_ROWS of its rows (the "broadcast" tile of tile.clh). It
- * handles a block of GS_PACK values of k at a time: that part of B's columns is copied, so that it is contiguous
+ * handles a block of GS_PACK values of k (s.leaves: of s.each leaves) at a time: that part of B's columns is copied, so that it is contiguous
  * in the L1 cache and each tile reads it in one stream. Rows of a 1024-wide matrix are 4 KB apart, and addresses 4 KB
  * apart map to the same L1 set: without the copies 1024 x 1024 would run at 40 % of the speed. If A is large,
  * transposed, or in 16 bits, `a` is a copy, too (gemm_pack). */
 GS_ONCE void broadcast_tiles(__global float *c, __global const float *a, __global const stored *b,
                              __global const float *bias, gemm_sizes s, size_t begin, size_t end,
-                             size_t column, int is_packed) {
+                             size_t column, int is_packed, __global float *sums) {
     const size_t a_col = is_packed ? GS_ROWS : s.a_col;
     const int columns = (int)min((size_t)s.n - column, (size_t)WIDE);
     vec packed[GS_PACK][2];
     b += column * s.b_col;
     bias += column;
-    const int leaves = max(s.leaves, 1); /* of them only one if k > GS_PACK */
+    const int each = max(s.each, 1),
+              blocks = s.leaves ? s.leaves / each : max((int)((s.k + GS_PACK - 1) / GS_PACK), 1);
     vec left[3][GS_ROWS * 2];
-    for (size_t k0 = 0; k0 == 0 || k0 < s.k; k0 += GS_PACK) { /* once even if k is 0 */
-        const int depth = (int)min((size_t)s.k - k0, (size_t)GS_PACK);
-        const bool last = k0 + depth == s.k;
+    size_t k0 = 0;
+    for (int block = 0, depth; block < blocks; block++, k0 += depth) { /* once even if k is 0 */
+        const bool last = block + 1 == blocks;
+        depth = (s.leaves ? s.leaf_end[(block + 1) * each - 1] : last ? s.k : k0 + GS_PACK) - k0;
 #pragma unroll 1
         for (int v = 0; v < 2; v++)
             pack_columns((vec(*)[2]) & packed[0][v], b + k0 * s.b_row + v * GS_VECTOR * s.b_col, s.b_row,
@@ -151,8 +153,8 @@ GS_ONCE void broadcast_tiles(__global float *c, __global const float *a, __globa
             const vec(*p)[2] = packed;
             size_t at = 0;
             int k = 0;
-            for (int leaf = 0; leaf < leaves; leaf++) {
-                const int leaf_end = s.leaves ? s.leaf_end[leaf] : depth;
+            for (int leaf = 0; leaf < each; leaf++) {
+                const int leaf_end = s.leaves ? s.leaf_end[block * each + leaf] - k0 : depth;
 #pragma unroll
                 for (int r = 0; r < GS_ROWS; r++) sum[r][0] = sum[r][1] = 0;
 #pragma unroll GS_UNROLL
@@ -165,15 +167,26 @@ GS_ONCE void broadcast_tiles(__global float *c, __global const float *a, __globa
                         sum[r][1] = fma(x, b1, sum[r][1]);
                     }
                 }
-                JOIN_LEAF(leaf, leaves, left, sum[element / 2][element % 2], GS_ROWS * 2)
+                JOIN_LEAF(leaf, each, left, sum[element / 2][element % 2], GS_ROWS * 2)
             }
-            const bool more = k0 > 0 || s.add, shift = last && s.has_bias, relu = last && s.relu;
+            const bool more = (block > 0 && !s.leaves) || s.add, shift = last && s.has_bias,
+                       relu = last && s.relu;
             if (columns == WIDE) {
 #pragma unroll
                 for (int r = 0; r < GS_ROWS; r++)
                     if (row + r < s.m) {
                         const size_t to = (row + r) * s.n + column;
                         vec value0 = sum[r][0], value1 = sum[r][1];
+                        __global float *wait = sums + to;
+                        for (int b = s.leaves ? block : 0; b & 1; b >>= 1, wait += s.m * s.n) {
+                            value0 += load(wait);
+                            value1 += load(wait + GS_VECTOR);
+                        }
+                        if (s.leaves && !last) {
+                            store(value0, wait);
+                            store(value1, wait + GS_VECTOR);
+                            continue;
+                        }
                         if (more) {
                             value0 += load(c + to);
                             value1 += load(c + to + GS_VECTOR);
@@ -204,6 +217,12 @@ GS_ONCE void broadcast_tiles(__global float *c, __global const float *a, __globa
                 for (int j = 0; j < columns; j++) {
                     const size_t to = (row + r) * s.n + column + j;
                     float value = part[r][j];
+                    __global float *wait = sums + to;
+                    for (int b = s.leaves ? block : 0; b & 1; b >>= 1, wait += s.m * s.n) value += *wait;
+                    if (s.leaves && !last) {
+                        *wait = value;
+                        continue;
+                    }
                     if (more) value += c[to];
                     if (shift) value += bias[j];
                     store_one_c(relu && value < 0 ? 0 : value, c, to, s);
@@ -222,10 +241,11 @@ typedef struct gemm_cut {
 /* Task (rows, columns) of a product; columns vary fastest. (task - down * across is task % across, avoided for the
  * reason given at `rest` in common.clh.) */
 static void broadcast_task(__global float *c, __global const float *a, __global const stored *b,
-                           __global const float *bias, gemm_sizes s, gemm_cut cut, uint task) {
+                           __global const float *bias, gemm_sizes s, gemm_cut cut, uint task,
+                           __global float *sums) {
     const uint across = (s.n + WIDE - 1) / WIDE, down = task / across, column = task - down * across;
     const size_t rows = cut.each * GS_ROWS, begin = down * rows, end = min(begin + rows, (size_t)s.m);
-    broadcast_tiles(c, a, b, bias, s, begin, end, (size_t)column * WIDE, cut.is_packed);
+    broadcast_tiles(c, a, b, bias, s, begin, end, (size_t)column * WIDE, cut.is_packed, sums);
 }
 
 /* C = A B + bias; then, if other_cut has tasks, a second product without bias, in the same launch. */
@@ -234,13 +254,14 @@ __kernel GS_OF_VECTORS void gemm_broadcast(__global float *c, ulong c_at, __glob
                                            ulong bias_at, gemm_sizes s, gemm_cut cut, __global float *other_c,
                                            ulong other_c_at, __global const float *other_a, ulong other_a_at,
                                            __global const stored *other_b, ulong other_b_at,
-                                           gemm_sizes other_s, gemm_cut other_cut, GS_TASKS) {
+                                           gemm_sizes other_s, gemm_cut other_cut, __global float *sums,
+                                           ulong sums_at, GS_TASKS) {
     GS_EACH_TASK(task)
     if (task < cut.tasks)
-        broadcast_task(c_place(c, c_at, s), a + a_at, b + b_at, bias + bias_at, s, cut, task);
+        broadcast_task(c_place(c, c_at, s), a + a_at, b + b_at, bias + bias_at, s, cut, task, sums + sums_at);
     else
         broadcast_task(c_place(other_c, other_c_at, other_s), other_a + other_a_at, other_b + other_b_at,
-                       bias, other_s, other_cut, task - cut.tasks);
+                       bias, other_s, other_cut, task - cut.tasks, sums + sums_at);
 }
 
 #endif

@@ -64,12 +64,23 @@ gs_status gs_cl_linear_tree_backward(gs_device *d, gs_mem dx, gs_mem dw, gs_mem 
     return dx.base ? run(d, dx, &(tree_work){dy, w, s, leaves, blocks, share, NULL}) : GS_OK;
 }
 
+/* The most terms in `each` leaves that follow one another. */
+static cl_int most_terms(const gs_cl_gemm_sizes *s, int each) {
+    cl_int most = s->leaf_end[each - 1];
+    for (int k = 2 * each - 1; k < s->leaves; k += each)
+        if (s->leaf_end[k] - s->leaf_end[k - each] > most) most = s->leaf_end[k] - s->leaf_end[k - each];
+    return most;
+}
+
 bool gs_cl_cut_into_leaves(gs_device *d, gs_cl_gemm_sizes *s, const gs_leaves *leaves) {
-    if (gs_cl_of(d)->tiles.gpu || s->k > GS_PACK) return false;
-    s->add = 0;
-    s->leaves = leaves->count;
+    gs_cl_gemm_sizes cut = *s;
+    cut.add = 0;
+    cut.leaves = cut.each = leaves->count;
     for (int k = 0; k < leaves->count; k++)
-        s->leaf_end[k] = (cl_int)(s->k / leaves->at[leaves->count] * leaves->at[k + 1]);
+        cut.leaf_end[k] = (cl_int)(s->k / leaves->at[leaves->count] * leaves->at[k + 1]);
+    while (cut.each > 1 && most_terms(&cut, cut.each) > GS_PACK) cut.each /= 2;
+    if (gs_cl_of(d)->tiles.gpu || most_terms(&cut, cut.each) > GS_PACK) return false;
+    *s = cut;
     return true;
 }
 
