@@ -40,8 +40,6 @@ static int later(int tile, int block, int causal) {
     return causal && tile - block < KEYS ? tile - block : KEYS;
 }
 
-/* ---- forward ---- */
-
 /* y_i = sum_j p_ij v_j, p_i = softmax_j(q_i k_j / sqrt(d)); softmax: each row's largest score, then each row's sum */
 __kernel OF_ITEMS void attention_forward(__global float *y, ulong y_at, __global float *softmax,
                                          ulong softmax_at, __global const stored *x, ulong x_at, ulong n,
@@ -72,8 +70,6 @@ __kernel OF_ITEMS void attention_forward(__global float *y, ulong y_at, __global
     }
     finish(y, p.out_row, softmax, s.length, largest, sum, p.count, p.d, id);
 }
-
-/* ---- backward: derived in cpu/plain/attention.c ---- */
 
 #ifdef GS_GPU
 

@@ -30,9 +30,9 @@ static void write_options(const gs_cl *cl, bool exact, const char *file, char *o
     const gs_cl_tiles *t = &cl->tiles;
     char copy[30];
     gs_cl_copy_option(cl->identity, cl->number, copy, sizeof copy);
-    int used = snprintf(options, OPTIONS, "-cl-std=CL1.2 %s-D GS_SUM_ITEMS=%d -D GS_PACK=%d%s",
+    int used = snprintf(options, OPTIONS, "-cl-std=CL1.2 %s%s-D GS_SUM_ITEMS=%d -D GS_PACK=%d%s",
                         rounds_quotients(cl, exact, file) ? "-cl-fp32-correctly-rounded-divide-sqrt " : "",
-                        GS_SUM_ITEMS, GS_PACK, copy);
+                        exact ? "-D GS_EXACT " : "", GS_SUM_ITEMS, GS_PACK, copy);
     if (t->gpu)
         snprintf(options + used, OPTIONS - (size_t)used,
                  " -D GS_GPU -D GS_VECTOR=1 -D GS_LANES=%d -D GS_TILE=%d -D GS_EACH=%d -D GS_STEP=%d -D "
@@ -95,8 +95,6 @@ static gs_status compile(const gs_cl *cl, const char *file, const char *source, 
     *out = program;
     return GS_OK;
 }
-
-/* ---- the cache ---- */
 
 enum { NAME = 80 };
 

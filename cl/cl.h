@@ -327,8 +327,8 @@ typedef struct gs_cl_product {
     gs_cl_gemm_sizes s;
 } gs_cl_product;
 gs_status gs_cl_gemm_pair(gs_device *, gs_cl_product, gs_cl_product);
-/* C = A B, where the terms of the sums are samples in leaves (gs_epilogue). gs_cl_cut_into_leaves makes it one launch of
- * gs_cl_gemm, or returns false: on a GPU, and if a leaf has more than GS_PACK terms, gs_cl_linear_leaves computes it. */
+/* C = A B, where the terms of the sums are samples in leaves (gs_epilogue). gs_cl_cut_into_leaves makes it one launch
+ * of gs_cl_gemm, or returns false: on a GPU, and if a leaf has more than GS_PACK terms, use gs_cl_linear_leaves. */
 bool gs_cl_cut_into_leaves(gs_device *, gs_cl_gemm_sizes *, const gs_leaves *);
 gs_status gs_cl_linear_leaves(gs_device *, const gs_cl_product *, const gs_leaves *);
 

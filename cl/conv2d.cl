@@ -28,8 +28,6 @@
  *                   each phase of x with the kernel positions that fall on it; one part for each v
  */
 
-/* ---- y = w x, and dx = w^T dy ---- */
-
 /* Must match `product` in cl/conv2d.c. */
 typedef struct product {
     ulong image;  /* floats from image to image in x */
@@ -87,8 +85,6 @@ conv2d_product(__global flow *y, ulong y_at, __global const stored *w, ulong w_a
                   y + ((image * p.m + m) * p.h + row) * p.w + column);
     }
 }
-
-/* ---- dw = dy x^T ---- */
 
 /* Must match `weights` in cl/conv2d.c. */
 typedef struct weights {

@@ -39,8 +39,6 @@ static conv_rows shape_of(const gs_conv2d_sizes *s) {
     return r;
 }
 
-/* ---- the table ---- */
-
 static size_t table_size(const gs_conv2d_sizes *s) {
     return 2 * depth_of(s) + (size_t)s->out_c + (size_t)(s->in_c * s->kernel_w) +
            2 * (size_t)(s->out_c * s->kernel_h);
@@ -72,8 +70,6 @@ static void fill_table(const gs_conv2d_sizes *s, cl_int *to) {
             }
     }
 }
-
-/* ---- the kernels ---- */
 
 /* True if `low` tiles (three vectors wide) waste less work past the edges of a product than high tiles (two wide).
  * Strips of one vector fill the rest. (Backward has only `low` tiles: a kernel with both takes longer to compile.) */

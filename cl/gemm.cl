@@ -119,10 +119,11 @@ GS_ONCE void pack_columns(vec (*to)[2], __global const stored *b, ulong b_row, u
 }
 
 /* One task: 2 vectors of columns of C, and `tiles` times GS_ROWS of its rows (the "broadcast" tile of tile.clh). It
- * handles a block of GS_PACK values of k (s.leaves: of s.each leaves) at a time: that part of B's columns is copied, so that it is contiguous
- * in the L1 cache and each tile reads it in one stream. Rows of a 1024-wide matrix are 4 KB apart, and addresses 4 KB
- * apart map to the same L1 set: without the copies 1024 x 1024 would run at 40 % of the speed. If A is large,
- * transposed, or in 16 bits, `a` is a copy, too (gemm_pack). */
+ * handles a block of GS_PACK values of k, or of s.each leaves, at a time: that part of B's columns is copied, so that
+ * it is contiguous in the L1 cache and each tile reads it in one stream. Rows of a 1024-wide matrix are 4 KB apart, and
+ * addresses 4 KB apart map to the same L1 set: without the copies 1024 x 1024 would run at 40 % of the speed. If A is
+ * large, transposed, or in 16 bits, `a` is a copy, too (gemm_pack). Blocks of leaves form a tree, as JOIN_LEAF's leaves
+ * do; their sums wait in `sums`. */
 GS_ONCE void broadcast_tiles(__global float *c, __global const float *a, __global const stored *b,
                              __global const float *bias, gemm_sizes s, size_t begin, size_t end,
                              size_t column, int is_packed, __global float *sums) {
@@ -131,13 +132,13 @@ GS_ONCE void broadcast_tiles(__global float *c, __global const float *a, __globa
     vec packed[GS_PACK][2];
     b += column * s.b_col;
     bias += column;
-    const int each = max(s.each, 1),
-              blocks = s.leaves ? s.leaves / each : max((int)((s.k + GS_PACK - 1) / GS_PACK), 1);
+    const int leaves = LEAVES(s), each = leaves ? s.each : 1,
+              blocks = leaves ? leaves / each : max((int)((s.k + GS_PACK - 1) / GS_PACK), 1);
     vec left[3][GS_ROWS * 2];
     size_t k0 = 0;
     for (int block = 0, depth; block < blocks; block++, k0 += depth) { /* once even if k is 0 */
         const bool last = block + 1 == blocks;
-        depth = (s.leaves ? s.leaf_end[(block + 1) * each - 1] : last ? s.k : k0 + GS_PACK) - k0;
+        depth = (leaves ? s.leaf_end[(block + 1) * each - 1] : last ? s.k : k0 + GS_PACK) - k0;
 #pragma unroll 1
         for (int v = 0; v < 2; v++)
             pack_columns((vec(*)[2]) & packed[0][v], b + k0 * s.b_row + v * GS_VECTOR * s.b_col, s.b_row,
@@ -154,7 +155,7 @@ GS_ONCE void broadcast_tiles(__global float *c, __global const float *a, __globa
             size_t at = 0;
             int k = 0;
             for (int leaf = 0; leaf < each; leaf++) {
-                const int leaf_end = s.leaves ? s.leaf_end[block * each + leaf] - k0 : depth;
+                const int leaf_end = leaves ? s.leaf_end[block * each + leaf] - k0 : depth;
 #pragma unroll
                 for (int r = 0; r < GS_ROWS; r++) sum[r][0] = sum[r][1] = 0;
 #pragma unroll GS_UNROLL
@@ -169,7 +170,7 @@ GS_ONCE void broadcast_tiles(__global float *c, __global const float *a, __globa
                 }
                 JOIN_LEAF(leaf, each, left, sum[element / 2][element % 2], GS_ROWS * 2)
             }
-            const bool more = (block > 0 && !s.leaves) || s.add, shift = last && s.has_bias,
+            const bool more = (block > 0 && !leaves) || s.add, shift = last && s.has_bias,
                        relu = last && s.relu;
             if (columns == WIDE) {
 #pragma unroll
@@ -178,11 +179,11 @@ GS_ONCE void broadcast_tiles(__global float *c, __global const float *a, __globa
                         const size_t to = (row + r) * s.n + column;
                         vec value0 = sum[r][0], value1 = sum[r][1];
                         __global float *wait = sums + to;
-                        for (int b = s.leaves ? block : 0; b & 1; b >>= 1, wait += s.m * s.n) {
+                        for (int b = leaves ? block : 0; b & 1; b >>= 1, wait += s.m * s.n) {
                             value0 += load(wait);
                             value1 += load(wait + GS_VECTOR);
                         }
-                        if (s.leaves && !last) {
+                        if (leaves && !last) {
                             store(value0, wait);
                             store(value1, wait + GS_VECTOR);
                             continue;
@@ -218,8 +219,8 @@ GS_ONCE void broadcast_tiles(__global float *c, __global const float *a, __globa
                     const size_t to = (row + r) * s.n + column + j;
                     float value = part[r][j];
                     __global float *wait = sums + to;
-                    for (int b = s.leaves ? block : 0; b & 1; b >>= 1, wait += s.m * s.n) value += *wait;
-                    if (s.leaves && !last) {
+                    for (int b = leaves ? block : 0; b & 1; b >>= 1, wait += s.m * s.n) value += *wait;
+                    if (leaves && !last) {
                         *wait = value;
                         continue;
                     }

@@ -23,10 +23,12 @@ static gs_status sum_db(gs_device *d, gs_mem db, gs_mem *dy, gs_mem y, size_t n,
     const bool gpu = gs_cl_of(d)->tiles.gpu, has_db = db.base != NULL;
     const int relu = y.base && !gpu;
     struct {
-        cl_int count, end[GS_LEAVES];
-    } of = {1, {(cl_int)n}};
+        cl_int leaves;
+        cl_ulong end[GS_LEAVES];
+    } of = {0, {n}};
+    if (leaves && !d->exact) gs_bug("%s: leaves without --exact", d->name);
     for (int k = 0; leaves && k < leaves->count; k++)
-        of.end[k] = (cl_int)(n / leaves->at[of.count = leaves->count] * leaves->at[k + 1]);
+        of.end[k] = n / leaves->at[of.leaves = leaves->count] * leaves->at[k + 1];
     gs_mem passed = *dy;
     if (y.base) GS_TRY(gs_cl_scratch(d, GS_CL_SCRATCH_PASSED, n * out, &passed));
     if (y.base && gpu) GS_TRY(gs_cl_relu_backward(d, passed, *dy, y, n * out));

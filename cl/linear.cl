@@ -13,19 +13,22 @@ enum { COLUMNS = 32 };
 /* Samples are summed by themselves up to end[0], from there to end[1], ...: JOIN_LEAF adds up these sums. One leaf
  * unless --exact cuts the batch. Must match sum_db in linear.c. */
 typedef struct db_leaves {
-    int count, end[8];
+    int leaves;
+    ulong end[8];
 } db_leaves;
 
 /* linear_db for some columns (a multiple of GS_VECTOR); the pointers address the first column. */
 __attribute__((always_inline)) static void sum_columns(int columns, __global float *db,
                                                        __global const stored *dy, ulong out,
                                                        __global const float *y, __global float *passed,
-                                                       int relu, int has_db, int add, db_leaves leaves) {
+                                                       int relu, int has_db, int add, db_leaves of) {
+    const int leaves = max(LEAVES(of), 1);
     vec sum[COLUMNS / GS_VECTOR], left[3][COLUMNS / GS_VECTOR];
-    for (int leaf = 0, i = 0; leaf < leaves.count; leaf++) {
+    size_t i = 0;
+    for (int leaf = 0; leaf < leaves; leaf++) {
 #pragma unroll
         for (int v = 0; v < columns / GS_VECTOR; v++) sum[v] = 0;
-        for (; i < leaves.end[leaf]; i++, dy += out, y += out, passed += out)
+        for (; i < of.end[leaf]; i++, dy += out, y += out, passed += out)
 #pragma unroll
             for (int v = 0; v < columns / GS_VECTOR; v++) {
                 vec value = load_stored(dy + v * GS_VECTOR);
@@ -35,7 +38,7 @@ __attribute__((always_inline)) static void sum_columns(int columns, __global flo
                 }
                 sum[v] += value;
             }
-        JOIN_LEAF(leaf, leaves.count, left, sum[element], columns / GS_VECTOR)
+        JOIN_LEAF(leaf, leaves, left, sum[element], columns / GS_VECTOR)
     }
     if (!has_db) return;
 #pragma unroll
@@ -50,27 +53,29 @@ __attribute__((always_inline)) static void sum_columns(int columns, __global flo
  * touched. */
 __kernel GS_OF_VECTORS void linear_db(__global float *db, ulong db_at, __global const stored *dy, ulong dy_at,
                                       ulong out, __global const float *y, ulong y_at, __global float *passed,
-                                      int relu, int has_db, int add, db_leaves leaves) {
+                                      int relu, int has_db, int add, db_leaves of) {
+    const int leaves = max(LEAVES(of), 1);
     size_t o = get_global_id(0) * COLUMNS;
     db += db_at;
     dy += dy_at;
     y += y_at;
     if (o + COLUMNS <= out) {
-        sum_columns(COLUMNS, db + o, dy + o, out, y + o, passed + o, relu, has_db, add, leaves);
+        sum_columns(COLUMNS, db + o, dy + o, out, y + o, passed + o, relu, has_db, add, of);
         return;
     }
     for (; o + GS_VECTOR <= out; o += GS_VECTOR)
-        sum_columns(GS_VECTOR, db + o, dy + o, out, y + o, passed + o, relu, has_db, add, leaves);
+        sum_columns(GS_VECTOR, db + o, dy + o, out, y + o, passed + o, relu, has_db, add, of);
     for (; o < out; o++) {
         float sum, left[3][1];
-        for (int leaf = 0, i = 0; leaf < leaves.count; leaf++) {
+        size_t i = 0;
+        for (int leaf = 0; leaf < leaves; leaf++) {
             sum = 0;
-            for (; i < leaves.end[leaf]; i++) {
+            for (; i < of.end[leaf]; i++) {
                 float value = number(dy[i * out + o]);
                 if (relu) passed[i * out + o] = value = y[i * out + o] > 0 ? value : 0;
                 sum += value;
             }
-            JOIN_LEAF(leaf, leaves.count, left, sum, 1)
+            JOIN_LEAF(leaf, leaves, left, sum, 1)
         }
         if (has_db) db[o] = add ? db[o] + sum : sum;
     }

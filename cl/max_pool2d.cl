@@ -69,8 +69,6 @@ static bool is_2x2(pool2d_sizes s) {
     return windows & (s.in_h == 2 * s.out_h) & (s.in_w == 2 * s.out_w);
 }
 
-/* ---- any pooling ---- */
-
 /* The elements of a row at these positions. */
 static vec gather(__global const flow *row, ivec places) {
     int at[GS_VECTOR];
@@ -117,8 +115,6 @@ static void scatter(__global flow *dx, size_t in, int first, __global const flow
         if (index[i] >= 0) dx[index[i] - first] += dy[i];
 #endif
 }
-
-/* ---- tasks ---- */
 
 /* A task is `group` planes; the last task may have fewer. */
 GS_ONCE void forward_planes(__global flow *y, __global int *index, __global const flow *x, size_t planes,

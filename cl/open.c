@@ -13,8 +13,6 @@ static const gs_backend backend = {.name = "cl",
                                    .narrow = gs_cl_narrow,
                                    GS_MEMORY_FUNCTIONS(SLOT) GS_OPERATORS(SLOT)};
 
-/* ---- names ---- */
-
 /* The fields of a name. platform -1: the first device found; parts 0: the whole device. */
 typedef struct place {
     int platform, device, part, parts;
@@ -55,8 +53,6 @@ static gs_status parse(const char *name, place *p) {
             name, at);
     return GS_OK;
 }
-
-/* ---- opening ---- */
 
 static gs_status find(const char *name, const place *p, cl_device_id *out) {
     cl_platform_id platform[GS_CL_MOST];

@@ -20,8 +20,6 @@ static char problem[2 * PATH]; /* why PoCL has no folder; "" if it has one */
 static char temporary[PATH];
 static pid_t owner; /* a process forked from this one must not remove the folder */
 
-/* ---- writable folders ---- */
-
 /* Try to write: permission bits do not reveal full disks, quotas or read-only file systems. Sets errno on failure. */
 static bool can_hold(const char *folder) {
     char path[PATH + 32];
@@ -49,8 +47,6 @@ static void default_folder(char *path, size_t size) {
         snprintf(path, size, "/tmp/pocl/kcache");
 }
 
-/* ---- the temporary folder ---- */
-
 static void remove_temporary(void) {
     if (getpid() == owner) gs_file_remove_folder(temporary);
 }
@@ -66,8 +62,6 @@ static gs_status use_temporary(void) {
     remove_temporary();
     return gs_fail(GS_E_FILE, "%s: %s", temporary, strerror(error));
 }
-
-/* ---- called from other files ---- */
 
 void gs_cl_choose_cache(void) {
     char folder[PATH], why[PATH + 64];

@@ -81,8 +81,6 @@ static head head_of(const attention_work *t, size_t task, int part) {
     return h;
 }
 
-/* ---- forward ---- */
-
 /* The running results for TILE queries. */
 typedef struct running {
     float largest[TILE], sum[TILE], factor[TILE];
@@ -188,8 +186,6 @@ gs_status GS_ISA(gs_cpu_attention_forward)(gs_device *d, gs_mem y, gs_mem softma
         .s = s, .x = gs_cpu_floats(x), .y = gs_cpu_floats(y), .softmax = gs_cpu_floats(softmax)};
     return run(d, &t, n, forward_part);
 }
-
-/* ---- backward ---- */
 
 /* Values for each query of a tile. */
 typedef struct rows {

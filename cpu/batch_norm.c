@@ -26,8 +26,6 @@ static norm_work work_on(const gs_batch_norm_sizes *s, size_t n, gs_mem x, gs_me
         .s = s, .n = n, .x = gs_cpu_floats(x), .mean = gs_cpu_floats(mean), .to = gs_cpu_floats(to)};
 }
 
-/* ---- two sums per channel ---- */
-
 typedef struct two {
     float a, b;
 } two;
@@ -177,8 +175,6 @@ gs_status GS_ISA(gs_cpu_batch_norm_sums)(gs_device *d, gs_mem sums, gs_mem dw_, 
     }
     return GS_OK;
 }
-
-/* ---- element by element ---- */
 
 /* Each loop runs over a contiguous row: a channel's pixels, or a vector sample's channels. */
 static size_t rows_of(const norm_work *t) {

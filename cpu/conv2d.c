@@ -103,8 +103,6 @@ bool GS_ISA(gs_cpu_fuses)(gs_device *d, const gs_epilogue *e) {
     return e->relu && (!e->pool || gs_pool2d_is_2x2(e->pool));
 }
 
-/* ---- forward ---- */
-
 /* With pooling, the y of this many images is computed before it is pooled ... */
 static size_t images_to_pool(const conv_work *t) {
     size_t fit = t->fast ? CACHED_FLOATS / t->out : 1;
@@ -193,8 +191,6 @@ gs_status GS_ISA(gs_cpu_conv2d_forward)(gs_device *d, gs_mem y, gs_mem x, gs_mem
     GS_ISA(gs_cpu_pack)(t.packed, t.w, s->out_c, t.depth, row_at, t.w_at);
     return gs_cpu_run(d, t.parts, forward_part, &t);
 }
-
-/* ---- backward ---- */
 
 /* One phase of dX: which of its rows are needed, and how many rows of the kernel they use. */
 static gs_conv_phase phase_of(const gs_conv2d_sizes *s, int phase) {

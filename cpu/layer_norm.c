@@ -26,8 +26,6 @@ static layer_work work_of(gs_mem x, gs_mem w, gs_mem mean, gs_mem rstd, size_t n
                         .rstd = gs_cpu_floats(rstd)};
 }
 
-/* ---- forward ---- */
-
 /* Two passes, for the reason explained in batch_norm.c. */
 #define ADD(l, k, left) gs_add_deviations(&rest, &squares, l, x + (k), NULL, first, left)
 static void statistics_of_row(const float *x, size_t c, float eps, float *mean, float *rstd) {
@@ -63,8 +61,6 @@ gs_status GS_ISA(gs_cpu_layer_norm_forward)(gs_device *d, gs_mem y, gs_mem mean,
     t.parts = gs_cpu_parts(d, n * (size_t)c, 1 << 13);
     return gs_cpu_run(d, t.parts, forward_part, &t);
 }
-
-/* ---- backward ---- */
 
 /* Add a vector's terms g = dy w and g u. */
 ALWAYS_INLINE void add_gradients(gs_lanes *a, gs_lanes *b, int l, const float *dy, const float *x,

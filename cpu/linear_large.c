@@ -27,8 +27,6 @@ typedef struct large_work {
  * With two threads a step of gpt with 12 sequences took 24.2 ms with parts of 64 to 128, and 22.3 ms with these. */
 enum { ROWS = 64, LEAST = 256 };
 
-/* ---- forward ---- */
-
 /* The width of the strip at column j: 4 remaining vectors are split 2 + 2, not 3 + 1. */
 static int strip_width(int columns, int j) {
     const int left = columns - j;
@@ -87,8 +85,6 @@ gs_status GS_ISA(gs_cpu_linear_large_forward)(gs_device *d, const gs_linear_task
     t.parts = gs_cpu_fine_parts(d, (size_t)l->n, 32, 3 * ROWS);
     return gs_cpu_run(d, t.parts, forward_part, &t);
 }
-
-/* ---- backward ---- */
 
 /* Mask some elements of dy by the relu. */
 static void pass_part(void *context, int part) {

@@ -43,8 +43,6 @@ static bool enough_outputs(int out, int threads) {
     return out >= 16 * threads; /* see gs_cpu_range */
 }
 
-/* ---- forward ---- */
-
 /* Some rows of x^T, with zeros after the last sample. */
 static void transpose_part(void *context, int part) {
     const small_work *t = context;
@@ -99,8 +97,6 @@ gs_status GS_ISA(gs_cpu_linear_small_forward)(gs_device *d, const gs_linear_task
     t.parts = parts;
     return gs_cpu_run(d, t.parts, forward_part, &t);
 }
-
-/* ---- backward ---- */
 
 /* For some columns of dy, at most COLUMNS: mask dy by the relu, pack it, and sum db. */
 static void dy_columns(const small_work *t, size_t begin, size_t end) {

@@ -40,8 +40,6 @@ static size_t first_of(size_t terms, int leaf, int leaves) {
     return terms * (size_t)leaf / (size_t)leaves;
 }
 
-/* ---- forward ---- */
-
 /* Compute `rows` outputs for all samples in xt (in, width). `to` is (rows, width). */
 static void forward_rows(const tree_work *t, const float *xt, size_t width, size_t first, int rows, float *to,
                          float *sums) {
@@ -89,8 +87,6 @@ gs_status GS_ISA(gs_cpu_linear_tree_forward)(gs_device *d, gs_mem y, gs_mem x, g
     GS_TRY(gs_cpu_scratch(d, (i + ROWS * (size_t)(1 + levels_of(leaves))) * width, &t.memory));
     return gs_cpu_run(d, 1, forward, &t);
 }
-
-/* ---- backward ---- */
 
 /* A leaf's first output within a block. */
 static size_t first_output(const tree_work *t, size_t block, int leaf) {

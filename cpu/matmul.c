@@ -174,8 +174,6 @@ void GS_ISA(gs_cpu_matmul)(const gs_matmul *t) {
     } while (k < t->depth);
 }
 
-/* ---- transpose ---- */
-
 ALWAYS_INLINE void transpose_block(float *to, size_t to_row, const float *from, size_t from_row) {
     gs_vector v[GS_VECTOR];
     _Pragma("GCC unroll 16") for (int i = 0; i < GS_VECTOR; i++) v[i] = gs_load(from + (size_t)i * from_row);

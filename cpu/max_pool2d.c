@@ -42,8 +42,6 @@ static inline __attribute__((always_inline)) void pool_row(float *restrict best,
     }
 }
 
-/* ---- the usual case: adjacent 2x2 windows ---- */
-
 typedef int32_t gs_int4 __attribute__((vector_size(16), aligned(4), may_alias));
 typedef int32_t gs_int8 __attribute__((vector_size(32), aligned(4), may_alias));
 
@@ -123,8 +121,6 @@ static int rows_by_8(const gs_pool2d_sizes *s) {
     return s->out_w >= 8 ? s->out_h : s->out_w > 4 ? s->out_h - 1 : 0;
 }
 
-/* ---- one plane ---- */
-
 void GS_ISA(gs_cpu_max_pool2d_plane)(const gs_pool2d_sizes *s, float *y, int32_t *index, const float *x) {
     if (is_2x2(s)) {
         pool_2x2_8(s, 0, rows_by_8(s), y, index, x);
@@ -154,8 +150,6 @@ void GS_ISA(gs_cpu_max_unpool2d_plane)(const gs_pool2d_sizes *s, float *dx, cons
     for (size_t i = 0; i < out; i++)
         if (!relu_y || relu_y[i] > 0.0f) dx[index[i]] += dy[i];
 }
-
-/* ---- all planes ---- */
 
 static void forward_part(void *context, int part) {
     const max_pool_work *t = context;

@@ -38,8 +38,6 @@ struct gs_cpu_offloader {
 #define MADV_POPULATE_WRITE 23 /* Linux 5.14 */
 #endif
 
-/* ---- the thread ---- */
-
 /* Not MADV_WILLNEED: on ext4 (Linux 6.18) it creates 4 kB pages, where page faults create larger ones. Fetching 100 MB
  * from the system's page cache took 58 ms with it, and 10 ms without it. On an older system, each page is read, never
  * written, because the worker may be writing there. */
@@ -66,8 +64,6 @@ static gs_status run(void *offloader, const gs_job *job) {
     if (r->fetched) a->times.bytes += (double)bytes;
     return GS_OK;
 }
-
-/* ---- the worker ---- */
 
 static gs_status begin(struct gs_cpu_offloader **out) {
     struct gs_cpu_offloader *a = *out = calloc(1, sizeof *a);
@@ -135,8 +131,6 @@ gs_status gs_cpu_settle(gs_device *d) {
     d->offload_times = a->times;
     return GS_OK;
 }
-
-/* ---- memory ---- */
 
 gs_status gs_cpu_alloc_offloaded(gs_device *d, size_t bytes, void **host) {
     const size_t whole = bytes ? bytes : 1;

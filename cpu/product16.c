@@ -39,8 +39,6 @@ size_t GS_ISA(gs_cpu_product16_memory)(int rows, int columns) {
     return floats_of_a(rows) + floats_of_b(columns) + GS_STRIP * DEPTH;
 }
 
-/* ---- using floats ---- */
-
 /* Like gs_cpu_bf16_pack, but to[k][i] is a rounded float. `spare`: `width` lines of `depth` floats. */
 static void pack_floats(float *to, const gs_product16 *t, const gs_lines *m, int width, size_t block,
                         int count, int depth, float *spare) {
@@ -53,8 +51,6 @@ static void pack_floats(float *to, const gs_product16 *t, const gs_lines *m, int
         if (m->deep) GS_ISA(gs_cpu_transpose)(to, (size_t)width, spare, (size_t)depth, here, depth);
     }
 }
-
-/* ---- both methods ---- */
 
 /* Pack blocks of `width` in order; b's last block may be narrower (strip_width). */
 static void pack(float *to, const gs_product16 *t, const gs_lines *m, int width, int count, int depth,

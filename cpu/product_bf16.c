@@ -16,8 +16,6 @@
 
 enum { ROWS = GS_BF16_ROWS, VECTORS = GS_BF16_VECTORS };
 
-/* ---- copying ---- */
-
 static inline __mmask16 first_lanes(int count) {
     return (__mmask16)(count >= 16 ? 0xffff : count <= 0 ? 0 : (1 << count) - 1);
 }
@@ -101,8 +99,6 @@ BF16 static void pack_along(float *to, const gs_lines *m, int width, size_t bloc
 void gs_cpu_bf16_pack(float *to, const gs_lines *m, int width, size_t block, int count, int depth) {
     (m->deep ? pack_along : pack_across)(to, m, width, block, count, depth);
 }
-
-/* ---- the product ---- */
 
 #define UNROLL_ALL _Pragma("GCC unroll 8")
 

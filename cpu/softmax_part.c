@@ -18,8 +18,6 @@ static gs_range rows_of(const part_work *t, int part) {
     return gs_cpu_range(t->n, part, t->parts);
 }
 
-/* ---- the largest ---- */
-
 static void largest_part(void *context, int part) {
     const part_work *t = context;
     const gs_range r = rows_of(t, part);
@@ -38,8 +36,6 @@ gs_status GS_ISA(gs_cpu_softmax_part_largest)(gs_device *d, gs_mem most, gs_mem 
                    .parts = gs_cpu_parts(d, n * (size_t)classes, 512)};
     return gs_cpu_run(d, t.parts, largest_part, &t);
 }
-
-/* ---- the sums ---- */
 
 /* The first rank that holds the largest element of row i. */
 static int rank_of_largest(const part_work *t, size_t i) {
@@ -107,8 +103,6 @@ gs_status GS_ISA(gs_cpu_softmax_part_sums)(gs_device *d, gs_mem p, gs_mem sums, 
     return gs_cpu_run(d, t.parts, sums_part, &t);
 }
 
-/* ---- after the sum over the ranks ---- */
-
 static void end_part(void *context, int part) {
     const part_work *t = context;
     const gs_range r = rows_of(t, part);
@@ -132,8 +126,6 @@ gs_status GS_ISA(gs_cpu_softmax_part_end)(gs_device *d, gs_mem p, gs_mem stats, 
     gs_cpu_add_stats(stats, gs_sum_around(loss, GS_SUM_LANES, 0), correct, n);
     return GS_OK;
 }
-
-/* ---- backward ---- */
 
 static void gradient_part(void *context, int part) {
     const part_work *t = context;

@@ -9,9 +9,9 @@ training            17759
 src/comm            10539
 src/cli              9797
 src/explain          1989
-cpu+cl              17095
+cpu+cl              17094
 the-rest-of-src     20803
-src+cpu+cl          77982
+src+cpu+cl          77981
 tests               43064
 lessons             41975
 '
