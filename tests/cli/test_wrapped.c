@@ -6,8 +6,6 @@
 #include <unistd.h>
 #include "cli/wrapped.h"
 
-/* ---- the screen ---- */
-
 static void set(const char *name, const char *value) {
     value ? setenv(name, value, 1) : unsetenv(name);
 }
@@ -50,8 +48,6 @@ TEST(screens) {
     free(before);
     if (!tty) skip_because("no pseudo terminal can be opened here");
 }
-
-/* ---- sentences ---- */
 
 /* Reads back this many lines: a terminal may return what was written piece by piece. */
 static char *read_back(FILE *f, int from, int lines) {

@@ -15,8 +15,6 @@ static void *kill_this_process(void *argument) {
     return NULL;
 }
 
-/* ---- this program, started again as a process of some ranks ---- */
-
 static gs_operation operation_called(const char *name) {
     int o = 0;
     while (name && o < GS_BARRIER && strcmp(gs_operation_name((gs_operation)o), name) != 0) o++;
@@ -73,8 +71,6 @@ __attribute__((constructor)) static void maybe_be_a_process(void) {
     if (be_a_process(atoi(local)) != GS_OK) printf("cannot begin: %s\n", gs_message());
     exit(0);
 }
-
-/* ---- the test ---- */
 
 /* "ranks 0 and 2 were lost" also names rank 2: survivors that ended before this one are reported as lost too. */
 static bool names(const char *line, const char *dead) {

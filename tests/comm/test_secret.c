@@ -8,8 +8,6 @@
 #include "comm/rendezvous/secret.h"
 #include "comm/rendezvous/store.h"
 
-/* ---- addresses ---- */
-
 TEST(places_to_meet_are_read) {
     static const struct {
         const char *text, *host;
@@ -57,8 +55,6 @@ TEST(interfaces_have_addresses) {
     assert_fails(GS_E_USAGE, "no network interface or address 'eth77' that is up; it has: lo 127.0.0.1",
                  gs_route_address("eth77", address, sizeof address));
 }
-
-/* ---- the secret ---- */
 
 static void write_secret(const char *path, const char *text, mode_t mode) {
     write_text(path, text);

@@ -10,8 +10,6 @@
 static const gs_test_layout three = {"3 processes", 3, {1, 1, 1}};
 static const gs_test_layout mixed = {"2 processes of 2 threads", 2, {2, 2}};
 
-/* ---- sizes: blocks, and messages that grow ---- */
-
 /* Runs every collective with arrays that end just before, at, and after the end of a 256 KiB block. */
 static gs_status around_blocks(gs_comm *c, void *context) {
     static const size_t counts[] = {4095, 4096, 4097, 65535, 65536, 65537, 196609};
@@ -37,8 +35,6 @@ TEST(messages_have_any_length) {
     gs_test_ranks_ok(&three, gs_test_messages_of_all_lengths, NULL);
     gs_test_ranks_ok(&mixed, gs_test_messages_of_all_lengths, NULL);
 }
-
-/* ---- without shared memory ---- */
 
 TEST(the_library_wants_gloo) {
     assert_prints(2, "--sync gloo sums over Gloo, but the processes talk over 'shm'",
@@ -67,8 +63,6 @@ TEST(another_container_is_another_machine) {
         if (!strstr(output, wanted[t])) fail_msg("%s: %s", transports[t], output);
     }
 }
-
-/* ---- a message of another length ---- */
 
 /* To the receiver it looks as if an earlier message was lost. */
 static gs_status receive_another_length(gs_comm *c, void *context) {

@@ -5,8 +5,6 @@
 #include "tests/support/draw.h"
 #include "tests/support/program.h"
 
-/* ---- the ledger itself ---- */
-
 TEST(the_peak_is_the_moment_with_most) {
     char a, b, c;
     gs_ledger l;
@@ -27,8 +25,6 @@ TEST(the_peak_is_the_moment_with_most) {
     assert_true(now->bytes[GS_MEMORY_STATE] == 0 && now->bytes[GS_MEMORY_WEIGHTS] == 0);
     gs_ledger_free(&l);
 }
-
-/* ---- completeness ---- */
 
 /* The process's memory, as Linux counts it, equals that of the ledger and the data set, plus some MB for the program
  * and its libraries. One layer's unrecorded buffers would add 25 MB here. At the end of a run, whole tensors are
@@ -55,8 +51,6 @@ TEST(the_process_takes_what_the_ledger_says) {
                      booked / 1e6, set / 1e6);
     }
 }
-
-/* ---- the arena ---- */
 
 /* Whether some step needs both buffers. */
 static bool meet(const gs_lifetime *a, const gs_lifetime *b) {

@@ -7,8 +7,6 @@
 
 enum { PICTURE = GS_COLOUR_PICTURE, PLANE = 32 * 32 };
 
-/* ---- bytes ---- */
-
 static void check_made(const char *name, gs_split split, uint64_t seed, size_t count, const char *sha256) {
     gs_dataset d = {0};
     char hex[65];
@@ -104,8 +102,6 @@ TEST(each_has_its_own_draws) {
     for (int i = 1; i < 4; i++) assert_true(memcmp(picture[0], picture[i], PICTURE) != 0);
     assert_memory_equal(picture[0], picture[4], PICTURE);
 }
-
-/* ---- learning ---- */
 
 static double accuracy(const char *model, int epochs, float lr, uint64_t seed) {
     gs_settings s = gs_test_options("--data colour-fashion-small --model '%s' --threads 1", model);

@@ -9,8 +9,6 @@
 
 #define SMALL "--model softmax --threads 1 --batch 600 --epochs 9"
 
-/* ---- the same bits ---- */
-
 /* Kills rank 1 after step 4, then rank 0, which writes the checkpoints, after step 9: in the middle and at the end of
  * the first epoch. */
 TEST(killed_twice) {
@@ -67,8 +65,6 @@ TEST(without_checkpoints_it_begins_again) {
     assert_int_equal(access(options, F_OK), 0);
     gs_test_disturbed_sha256(&d, "launch -n 2 -- train " SMALL " --steps 90");
 }
-
-/* ---- no more attempts ---- */
 
 TEST(so_often_and_no_more) {
     disturbed d;

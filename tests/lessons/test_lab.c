@@ -4,8 +4,6 @@
 
 #include <stdatomic.h>
 
-/* ---- schemes ---- */
-
 static gs_status fill_with_7(gs_sync *s, float *data, size_t count) {
     (void)s;
     for (size_t i = 0; i < count; i++) data[i] = 7;
@@ -74,8 +72,6 @@ TEST(schemes_are_timed_by_size) {
 TEST(schemes_in_a_pipe_show_nothing_meanwhile) {
     assert_null(strstr(gs_test_output(0, "schemes -n 2 --seconds 0.6"), " of 5 sizes), turn "));
 }
-
-/* ---- operators ---- */
 
 static gs_status relu_of_7(gs_device *d, gs_mem y, gs_mem x, size_t count) {
     (void)x;

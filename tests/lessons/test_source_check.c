@@ -6,8 +6,6 @@
 
 #include "lessons/source_check.h"
 
-/* ---- labs in C ---- */
-
 static void assert_words(const char *says, const char *own) {
     const char *text = gs_test_format(
         "# 0 \"lab.c\"\n# 0 \"<built-in>\"\n# 0 \"<command-line>\"\n# 1 \"/usr/include/stdc-predef.h\" "
@@ -90,8 +88,6 @@ TEST(symbols_of_a_hand_in) {
         strstr(lab_check_symbols("lab_remote U  \n", may, wanted ? "ring U  \n" : ""), "lab_remote"));
     assert_non_null(lab_check_symbols("system w  \n", may, wanted));
 }
-
-/* ---- kernels ---- */
 
 static void assert_kernels(const char *says, const char *text) {
     const char *got = lab_check_kernels(text);

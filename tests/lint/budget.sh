@@ -12,7 +12,7 @@ src/explain          1989
 cpu+cl              17094
 the-rest-of-src     20803
 src+cpu+cl          77981
-tests               43064
+tests               43055
 lessons             41975
 '
 code() {

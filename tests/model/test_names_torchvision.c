@@ -35,8 +35,6 @@ TEST(names_are_torchvisions) {
     }
 }
 
-/* ---- files ---- */
-
 static const char SMALL[] = "conv 2 3 pad 1 no_bias, batch_norm, relu, residual (conv 2 3 pad 1, "
                             "batch_norm), relu, residual (conv 3 3 stride 2 pad 1 | conv 3 1 stride 2, "
                             "batch_norm), relu, residual (conv 3 1), global_avg_pool, flatten, linear 2";
@@ -121,8 +119,6 @@ TEST(counters_of_pytorch) {
         assert_true(!extra[i].taken || back == one);
     }
 }
-
-/* ---- models without such names ---- */
 
 TEST(models_without_names) {
     static const char *const wrong[][2] = {

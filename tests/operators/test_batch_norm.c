@@ -5,8 +5,6 @@
 
 enum { N = 37, C = 5, PLANE = 41, COUNT = N * C * PLANE };
 
-/* ---- statistics ---- */
-
 /* The first channel is far from 0, the second is constant. */
 static void make_input(float *x) {
     for (size_t i = 0; i < COUNT; i++) {
@@ -61,8 +59,6 @@ TEST(statistics_of_any_number_of_threads) {
         if (threads > 1) assert_memory_equal(one, more, sizeof one);
     }
 }
-
-/* ---- running statistics ---- */
 
 /* Two channels; all values are exact in binary. */
 static void check_running(gs_device *d) {

@@ -203,6 +203,57 @@ TEST(linear_tree_as_plain) {
         }
 }
 
+/* dw (out, in) and, after it, db (out), by the plain loops: leaf by leaf, then added in their tree. */
+static void sum_plain_leaves(const float *x, const float *dy, int in, int out, const gs_leaves *leaves,
+                             size_t count, float *to) {
+    float *sum[GS_LEAVES];
+    gs_mem dw = gs_test_new_mem(all[0], NULL, count), w = gs_test_new_mem(all[0], NULL, count);
+    for (int k = 0; k < leaves->count; k++) {
+        const size_t first = leaves->at[k], n = leaves->at[k + 1] - first;
+        sum[k] = gs_test_own(calloc(count, sizeof **sum), free);
+        assert_ok(all[0]->ops->linear_backward(
+            all[0], GS_NONE, dw, gs_at(dw, count - (size_t)out),
+            gs_test_new_mem(all[0], dy + first * (size_t)out, n * (size_t)out),
+            gs_test_new_mem(all[0], x + first * (size_t)in, n * (size_t)in), w, n, in, out, false, NULL));
+        assert_ok(all[0]->ops->read(all[0], sum[k], dw, count * sizeof **sum));
+    }
+    for (int by = 1; by < leaves->count; by *= 2)
+        for (int k = 0; k < leaves->count; k += 2 * by)
+            for (size_t j = 0; j < count; j++) sum[k][j] += sum[k + by][j];
+    memcpy(to, sum[0], count * sizeof *to);
+}
+
+/* dw and db over leaves of samples: some of them empty, several or one in a block of 256 terms, and longer than one. */
+TEST(leaves_as_plain) {
+    enum { MOST = 40000 };
+    static const int cases[][3] = {{5, 9, 40}, {128, 70, 37}, {130, 64, 64}, {700, 33, 50}, {2400, 8, 5}};
+    static float x[MOST], dy[MOST], want[MOST], got[MOST];
+    gs_test_need_whole();
+    open_all();
+    for (size_t i = 0; i < MOST; i++) x[i] = drawn(i, 70, FINITE), dy[i] = drawn(i, 72, FINITE);
+    for (size_t c = 0; c < sizeof cases / sizeof *cases; c++) {
+        const int n = cases[c][0], in = cases[c][1], out = cases[c][2];
+        const size_t rows = (size_t)n, i = (size_t)in, o = (size_t)out, count = (i + 1) * o;
+        gs_leaves leaves = {GS_LEAVES, {0}};
+        for (int k = 0; k < GS_LEAVES; k++)
+            leaves.at[k + 1] = leaves.at[k] + gs_shard_of(rows, k, GS_LEAVES).count;
+        assert_true(rows * i <= MOST && rows * o <= MOST && count <= MOST);
+        sum_plain_leaves(x, dy, in, out, &leaves, count, want);
+        for (int k = 1; k <= others; k++) {
+            gs_device *d = all[k];
+            gs_mem dw = gs_test_new_mem(d, NULL, count), w = gs_test_new_mem(d, x, i * o);
+            assert_ok(d->ops->linear_backward(
+                d, gs_test_new_mem(d, NULL, rows * i), dw, gs_at(dw, i * o), gs_test_new_mem(d, dy, rows * o),
+                gs_test_new_mem(d, x, rows * i), w, rows, in, out, false, &(gs_epilogue){.leaves = &leaves}));
+            assert_ok(d->ops->read(d, got, dw, count * sizeof *got));
+            for (size_t j = 0; j < count; j++)
+                if (bits_of(got[j]) != bits_of(want[j]))
+                    fail_msg("case %zu on %s (%s): %zu: %a, by the plain loop %a", c, d->name, d->description,
+                             j, (double)got[j], (double)want[j]);
+        }
+    }
+}
+
 /* ---- the self-test ---- */
 
 static const gs_backend *right;

@@ -85,8 +85,6 @@ TEST(freed_unused) {
     gs_pool_free(NULL);
 }
 
-/* ---- jobs, in order, in another thread ---- */
-
 typedef struct jobs_done {
     gs_jobs *jobs;
     int done, wrong; /* set by the jobs */

@@ -47,8 +47,6 @@ TEST(ends_of_the_warm_up) {
     assert_true(gs_lr_at(&p, 3) == 0.1f);
 }
 
-/* ---- in a run ---- */
-
 enum { STEPS = 24, BATCH = 333 };
 
 static gs_settings settings_for(const char *devices) {
@@ -89,8 +87,6 @@ TEST(a_rule_is_another_lr) {
 }
 
 /* test_lr_schedule.c tests all strategies. */
-
-/* ---- the program ---- */
 
 TEST(wrong_usage) {
     assert_prints(2, "unknown --lr-rule 'cube'; choose one of: none, linear, sqrt", "train --lr-rule cube");

@@ -52,8 +52,6 @@ TEST(a_full_disk_leaves_the_older_page) {
     assert_string_equal(output, "page.html\n<!doctype html>older");
 }
 
-/* ---- the page of gradsum step ---- */
-
 /* Writes a page and returns its text; *data is the data that its script reads. */
 static char *page(const char *options, cJSON **data) {
     const char *path = in_folder(gs_test_folder(), "step.html");

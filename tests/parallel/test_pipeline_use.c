@@ -10,8 +10,6 @@
     "causal, linear "                                                                                        \
     "16), dropout 0.1, residual (layer_norm, linear 32, gelu, linear 16), layer_norm, tied"
 
-/* ---- refused options ---- */
-
 TEST(bad_use_is_told) {
     assert_prints(2, "--pipeline 2: there is 1 worker; wanted a multiple of 2", "train --pipeline 2");
     assert_prints(2, "--pipeline 2: there are 3 workers; wanted a multiple of 2",

@@ -53,8 +53,6 @@ TEST(a_slow_stage_by_hand) {
     assert_is(b.virtual_time, 1 - 50.4 / 58.8, "in virtual time", __LINE__);
 }
 
-/* ---- schedules with unnecessary waits ---- */
-
 static gs_status one_by_one(const gs_pipeline *p, int stage, gs_instructions *out) {
     for (int k = 0; k < p->micro_batches; k++) {
         gs_then_forward(out, p, stage, k, 0);
