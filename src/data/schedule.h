@@ -44,7 +44,7 @@ typedef struct gs_schedule_position {
 /* The position after `done` steps. */
 gs_schedule_position gs_schedule_begin(const gs_schedule *);
 
-/* Put the next micro-batch into *out, and advance *at past it. False: the run is over. */
+/* Put the next micro-batch (of at most `most` samples) into *out, and advance *at past it. False: the run is over. */
 bool gs_schedule_next(const gs_schedule *, gs_schedule_position *at, gs_micro_batch *out);
 
 /* Steps in an epoch; the last one may have fewer samples. */

@@ -15,12 +15,11 @@ static gs_status begin_to_read_score(gs_worker *);
 
 static gs_status synchronous_step(gs_worker *w, gs_score *score) {
     const gs_reducer *sum = w->reducer;
-    for (int k = 0; k < gs_ordered_sums_parts(&w->ordered_sums);
-         k++) {                 /* one; with --exact perhaps several */
-        GS_TRY(gs_gradient(w)); /* dw of this worker's samples */
+    for (int k = 0; k < gs_ordered_sums_parts(&w->ordered_sums); k++) {
+        GS_TRY(gs_gradient(w)); /* dw of this worker's samples; with --exact perhaps in several parts */
         GS_TRY(sum->add(w, k)); /* with several parts: add this one to those before it */
     }
-    GS_TRY(sum->finish(w));          /* sums dw, and the counts, over all workers */
+    GS_TRY(sum->finish(w));          /* sums dw, and the counts, over all workers: reducers/all_reduce.c */
     GS_TRY(gs_read_score(w, score)); /* loss, correct predictions and samples */
     GS_TRY(gs_phase_ends(w, GS_PHASE_SYNC));
 
