@@ -4,7 +4,7 @@
 # lessons or from the lesson's folder; a name without a folder may also be in a folder that the paragraph names.
 #
 # A paragraph with "open source" may name files that a sealed handout lacks, and so may one in which lessons/handout.sh
-# has put "not in this copy" after a name.
+# has put "not in this copy" after a name. A student saves the box in PyTorch as box.py.
 set -u
 cd "$1" || exit 1
 shift
@@ -34,6 +34,7 @@ for lesson in "$@"; do
             }
             END { end_of_paragraph() }' "$file" >"${TMPDIR:-/tmp}/names.$$"
         while read -r line name folders; do
+            [ "$name" != box.py ] || continue
             found=
             for folder in . src lessons "$(dirname "$file")" $folders; do
                 [ -e "$folder/$name" ] && found=yes
