@@ -208,7 +208,7 @@ static void sum_plain_leaves(const float *x, const float *dy, int in, int out, c
                              size_t count, float *to) {
     float *sum[GS_LEAVES];
     gs_mem dw = gs_test_new_mem(all[0], NULL, count), w = gs_test_new_mem(all[0], NULL, count);
-    for (int k = 0; k < leaves->count; k++) {
+    for (int k = 0; k < GS_LEAVES; k++) {
         const size_t first = leaves->at[k], n = leaves->at[k + 1] - first;
         sum[k] = gs_test_own(calloc(count, sizeof **sum), free);
         assert_ok(all[0]->ops->linear_backward(
@@ -217,8 +217,8 @@ static void sum_plain_leaves(const float *x, const float *dy, int in, int out, c
             gs_test_new_mem(all[0], x + first * (size_t)in, n * (size_t)in), w, n, in, out, false, NULL));
         assert_ok(all[0]->ops->read(all[0], sum[k], dw, count * sizeof **sum));
     }
-    for (int by = 1; by < leaves->count; by *= 2)
-        for (int k = 0; k < leaves->count; k += 2 * by)
+    for (int by = 1; by < GS_LEAVES; by *= 2)
+        for (int k = 0; k < GS_LEAVES; k += 2 * by)
             for (size_t j = 0; j < count; j++) sum[k][j] += sum[k + by][j];
     memcpy(to, sum[0], count * sizeof *to);
 }
