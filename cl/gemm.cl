@@ -170,7 +170,7 @@ GS_ONCE void broadcast_tiles(__global float *c, __global const float *a, __globa
                 }
                 JOIN_LEAF(leaf, each, left, sum[element / 2][element % 2], GS_ROWS * 2)
             }
-            const bool more = (block > 0 && !leaves) || s.add, shift = last && s.has_bias,
+            const bool more = (leaves ? 0 : block) > 0 || s.add, shift = last && s.has_bias,
                        relu = last && s.relu;
             if (columns == WIDE) {
 #pragma unroll
@@ -183,7 +183,7 @@ GS_ONCE void broadcast_tiles(__global float *c, __global const float *a, __globa
                             value0 += load(wait);
                             value1 += load(wait + GS_VECTOR);
                         }
-                        if (leaves && !last) {
+                        if (leaves > 0 && !last) {
                             store(value0, wait);
                             store(value1, wait + GS_VECTOR);
                             continue;
@@ -220,7 +220,7 @@ GS_ONCE void broadcast_tiles(__global float *c, __global const float *a, __globa
                     float value = part[r][j];
                     __global float *wait = sums + to;
                     for (int b = leaves ? block : 0; b & 1; b >>= 1, wait += s.m * s.n) value += *wait;
-                    if (leaves && !last) {
+                    if (leaves > 0 && !last) {
                         *wait = value;
                         continue;
                     }

@@ -66,7 +66,7 @@ __kernel GS_OF_VECTORS void linear_db(__global float *db, ulong db_at, __global 
     for (; o + GS_VECTOR <= out; o += GS_VECTOR)
         sum_columns(GS_VECTOR, db + o, dy + o, out, y + o, passed + o, relu, has_db, add, of);
     for (; o < out; o++) {
-        float sum, left[3][1];
+        float sum = 0, left[3][1];
         size_t i = 0;
         for (int leaf = 0; leaf < leaves; leaf++) {
             sum = 0;
